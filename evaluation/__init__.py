@@ -1,0 +1,1 @@
+"""Metrics, plots and pages made from saved archives; never needs the training code."""
