@@ -1,0 +1,80 @@
+# Two commands do everything: `make run` and `make test`. Each sets up .venv by itself.
+
+PYTHON ?= python3
+# The CPU build where one is at hand. For a GPU: make TORCH="torch>=2.13,<2.16" ...
+TORCH  ?= torch==2.13.0
+ARGS   ?=
+
+VENV := .venv
+BIN  := $(VENV)/bin
+# One thread per process: two under contention cost several times the CPU.
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint format bench docs football clean
+
+help:
+	@echo "make run        set up and run the main job       (ARGS=... passes options on)"
+	@echo "make test       set up and run the tests          (ARGS=... passes options on)"
+	@echo "make setup      only set up $(VENV)"
+	@echo "make lint       style, types, formatting"
+	@echo "make format     mend style and formatting where that can be done by itself"
+	@echo "make bench      speed and memory, each against its peers in one run"
+	@echo "make docs       the documentation, into site/"
+	@echo "make football   build the football engine into $(VENV)"
+	@echo "make clean      remove $(VENV) and everything that was generated"
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "sipo_trl needs Python 3.11 or newer; $(PYTHON) is" `$(PYTHON) --version`. \
+	  "Say which one to use: make PYTHON=python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	@touch $@
+
+# Torch first and by itself, so that no later dependency pulls another build.
+$(VENV)/.torch: $(VENV)/.python
+	$(BIN)/pip install --quiet "$(TORCH)"
+	@touch $@
+
+$(VENV)/.setup: $(VENV)/.torch pyproject.toml
+	$(BIN)/pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.setup
+	$(BIN)/pip install --quiet --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.setup
+	$(BIN)/pip install --quiet --editable ".[docs]"
+	@touch $@
+
+setup: $(VENV)/.setup
+
+run: $(VENV)/.setup
+	$(BIN)/python launch/itr.py +env=navigation $(ARGS)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+football: $(VENV)/.setup
+	$(BIN)/python -m sipo_trl.envs.football.install
+
+clean:
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
