@@ -19,9 +19,9 @@ class EpisodeReturns(nn.Module):
         >>> returns = EpisodeReturns([1], heads=1)
         >>> reward = torch.ones(1, 4, 1)
         >>> done = torch.tensor([[[False], [True], [False], [False]]])
-        >>> returns(reward, done)  # one episode ended, with a return of 2
-        tensor([2.])
-        >>> returns(reward, done)  # the next one began in the batch before
+        >>> returns(reward, done).squeeze()
+        tensor([1., 2., 1., 2.])
+        >>> finished_mean(returns(reward, done), done)  # began in the batch before
         tensor([4.])
     """
 
@@ -32,23 +32,43 @@ class EpisodeReturns(nn.Module):
         self.register_buffer("unfinished", torch.zeros(*batch_size, heads))
 
     @torch.no_grad()
-    def per_step(self, reward: Tensor, done: Tensor) -> Tensor:
-        """Writes each episode's return at its last step, NaN elsewhere [*B, T, H].
+    def forward(self, reward: Tensor, done: Tensor) -> Tensor:
+        """The return of each step's episode up to this step [*B, T, H].
 
         Args:
             reward: [*B, T, H].
-            done: [*B, T, 1].
+            done: [*B, T, 1], true at the last step of an episode.
         """
         total = reward.cumsum(-2) + self.unfinished.unsqueeze(-2)
         time = torch.arange(1, reward.shape[-2] + 1, device=reward.device).unsqueeze(-1)
         last_end = (time * done).cummax(-2).values  # 1-based; 0: none so far
-        padded = torch.cat([torch.zeros_like(total[..., :1, :]), total], -2)
-        before = torch.cat([torch.zeros_like(last_end[..., :1, :]), last_end], -2)
-        at_end = padded.gather(-2, before.expand_as(padded))
-        self.unfinished.copy_(total[..., -1, :] - at_end[..., -1, :])
-        return torch.where(done, total - at_end[..., :-1, :], torch.nan)
+        totals = torch.cat([torch.zeros_like(total[..., :1, :]), total], -2)
+        last_end = torch.cat([torch.zeros_like(last_end[..., :1, :]), last_end], -2)
+        before = totals.gather(-2, last_end.expand_as(totals))
+        self.unfinished.copy_(total[..., -1, :] - before[..., -1, :])
+        return total - before[..., :-1, :]
 
-    def forward(self, reward: Tensor, done: Tensor) -> Tensor:
-        """Mean return of the episodes that ended in this batch [H]; NaN if none did."""
-        returns = self.per_step(reward, done)
-        return returns.nanmean(dim=tuple(range(returns.ndim - 1)))
+
+def finished_mean(returns: Tensor, done: Tensor) -> Tensor:
+    """Mean return of the episodes that end in a batch [H]; NaN if none does.
+
+    Args:
+        returns: what :class:`EpisodeReturns` gave [*B, T, H].
+        done: [*B, T, 1].
+    """
+    ends = torch.where(done, returns, torch.nan)
+    return ends.nanmean(dim=tuple(range(ends.ndim - 1)))
+
+
+def whole_episode(returns: Tensor, done: Tensor) -> Tensor:
+    """For each step the return of its whole episode, as far as the batch tells [*B, T, H].
+
+    Args:
+        returns: what :class:`EpisodeReturns` gave [*B, T, H].
+        done: [*B, T, 1].
+    """
+    steps = returns.shape[-2]
+    time = torch.arange(steps, device=returns.device).unsqueeze(-1)
+    ends = torch.where(done, time, steps - 1)
+    next_end = ends.flip(-2).cummin(-2).values.flip(-2)
+    return returns.gather(-2, next_end.expand_as(returns))

@@ -2,20 +2,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sipo_trl.objectives import EpisodeReturns
+from sipo_trl.objectives import EpisodeReturns, finished_mean, whole_episode
 
 
-def by_hand(reward: torch.Tensor, done: torch.Tensor) -> list[list[tuple[int, list[float]]]]:
-    """For each environment, when its episodes end and with which returns."""
-    result = []
-    for rewards, dones in zip(reward.tolist(), done.squeeze(-1).tolist(), strict=True):
-        total, ends = [0.0] * len(rewards[0]), []
-        for t, (step, end) in enumerate(zip(rewards, dones, strict=True)):
-            total = [a + b for a, b in zip(total, step, strict=True)]
-            if end:
-                ends.append((t, total))
-                total = [0.0] * len(step)
-        result.append(ends)
+def by_hand(reward: torch.Tensor, done: torch.Tensor) -> torch.Tensor:
+    """The return so far, environment by environment and step by step."""
+    result, total = torch.zeros_like(reward), torch.zeros_like(reward[:, 0])
+    for t in range(reward.shape[1]):
+        total = total + reward[:, t]
+        result[:, t] = total
+        total = torch.where(done[:, t], 0, total)
     return result
 
 
@@ -28,24 +24,29 @@ def test_episodes_survive_any_cut_into_batches(envs, heads, lengths, data) -> No
     done = torch.rand(envs, steps, 1) < data.draw(st.sampled_from([0.0, 0.2, 0.7]))
     returns = EpisodeReturns([envs], heads)
     pieces = zip(reward.split(lengths, 1), done.split(lengths, 1), strict=True)
-    found = torch.cat([returns.per_step(r, d) for r, d in pieces], 1)
-    for env, ends in enumerate(by_hand(reward, done)):
-        at = [t for t, _ in ends]
-        assert found[env, at].tolist() == [total for _, total in ends]
-    assert found.isnan().all(-1, keepdim=True).equal(~done)
+    found = torch.cat([returns(r, d) for r, d in pieces], 1)
+    assert torch.equal(found, by_hand(reward, done))
 
 
-def test_no_finished_episode_is_unknown() -> None:
-    returns = EpisodeReturns([3], heads=2)
-    nothing = returns(torch.ones(3, 5, 2), torch.zeros(3, 5, 1, dtype=torch.bool))
-    assert nothing.isnan().all()
-    assert nothing.shape == (2,)
+def test_only_finished_episodes_count() -> None:
+    returns = torch.tensor([[[1.0], [2.0], [5.0]], [[3.0], [4.0], [9.0]]])
+    done = torch.tensor([[[False], [True], [False]], [[False], [True], [True]]])
+    assert finished_mean(returns, done).tolist() == [5.0]
+    assert finished_mean(returns, torch.zeros_like(done)).isnan().all()
+
+
+def test_every_step_knows_its_whole_episode() -> None:
+    returns = torch.tensor([[[1.0], [2.0], [7.0], [8.0], [3.0]]])
+    done = torch.tensor([[[False], [True], [False], [True], [False]]])
+    assert whole_episode(returns, done).squeeze().tolist() == [2.0, 2.0, 8.0, 8.0, 3.0]
 
 
 def test_runs_without_reading_the_device() -> None:
     returns = EpisodeReturns([3], heads=2).to("meta")
     done = torch.zeros(3, 5, 1, dtype=torch.bool, device="meta")
-    assert returns(torch.zeros(3, 5, 2, device="meta"), done).shape == (2,)
+    running = returns(torch.zeros(3, 5, 2, device="meta"), done)
+    assert finished_mean(running, done).shape == (2,)
+    assert whole_episode(running, done).shape == (3, 5, 2)
 
 
 def test_state_dict_carries_unfinished_episodes() -> None:
@@ -53,4 +54,4 @@ def test_state_dict_carries_unfinished_episodes() -> None:
     done = torch.tensor([[[False], [False], [True]]])
     first(torch.ones(1, 2, 1), done[:, :2])
     second.load_state_dict(first.state_dict())
-    assert second(torch.ones(1, 3, 1), done).tolist() == [5.0]
+    assert finished_mean(second(torch.ones(1, 3, 1), done), done).tolist() == [5.0]

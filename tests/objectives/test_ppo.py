@@ -7,7 +7,7 @@ from tensordict.nn import NormalParamExtractor, TensorDictModule
 from torchrl.modules import IndependentNormal, MaskedCategorical, ProbabilisticActor, TanhNormal
 from torchrl.objectives import ClipPPOLoss
 
-from sipo_trl.objectives import LagrangeMultipliers, HeadValueNorm, MultiHeadClipPPOLoss
+from sipo_trl.objectives import HeadValueNorm, LagrangeMultipliers, MultiHeadClipPPOLoss
 
 CLIP, COEFF = 0.2, 0.01
 
