@@ -38,6 +38,8 @@ class MultiHeadGAE(GAE):
         intrinsic_norm: running normaliser [J] whose scale divides each intrinsic reward before
             the recursion; updated here in training mode. The raw rewards stay in the batch for
             the dual step.
+        bootstrap_intrinsic: whether intrinsic heads go on after a truncation, as the task's does.
+            Not for measures that pay at an episode's last step only: that step ends their return.
         time_dim: where time is in the batch; the dimension named "time" or the last if not given.
         device: where the buffers live.
 
@@ -84,6 +86,7 @@ class MultiHeadGAE(GAE):
         value_network: TensorDictModule | None,
         value_norm: ValueNorm | None = None,
         intrinsic_norm: ValueNorm | None = None,
+        bootstrap_intrinsic: bool = True,
         time_dim: int | None = None,
         device: torch.device | None = None,
     ) -> None:
@@ -92,6 +95,7 @@ class MultiHeadGAE(GAE):
         )
         self.value_norm = value_norm
         self.intrinsic_norm = intrinsic_norm
+        self.bootstrap_intrinsic = bootstrap_intrinsic
 
     @dispatch
     def forward(
@@ -117,17 +121,16 @@ class MultiHeadGAE(GAE):
             )
         with torch.no_grad():
             value, next_value = self._values(tensordict, params, target_params)
-            reward = self._head_rewards(tensordict)
+            heads = value.shape[-1]
+            reward = self._like_value(self._head_rewards(tensordict), value, "reward", heads)
             done = tensordict.get(("next", self.tensor_keys.done))
             terminated = tensordict.get(("next", self.tensor_keys.terminated), default=done)
-            advantage = self._recursion(
-                self._like_value(reward, value, "reward", value.shape[-1]),
-                value,
-                next_value,
-                self._like_value(done, value, "done", 1),
-                self._like_value(terminated, value, "terminated", 1),
-                self._get_time_dim(time_dim, tensordict),
-            )
+            done = self._like_value(done, value, "done", 1)
+            terminated = self._like_value(terminated, value, "terminated", 1)
+            if not self.bootstrap_intrinsic:
+                terminated = torch.cat([terminated, done.expand(*done.shape[:-1], heads - 1)], -1)
+            time_dim = self._get_time_dim(time_dim, tensordict)
+            advantage = self._recursion(reward, value, next_value, done, terminated, time_dim)
         tensordict.set(self.tensor_keys.advantage, advantage)
         tensordict.set(self.tensor_keys.value_target, advantage + value)
         return tensordict

@@ -35,6 +35,10 @@ class StateDistanceReward(Transform):
         out_keys: where the rewards go.
 
     Keyword Args:
+        weight: if given, the rewards are also added, with this weight (one for all or one per
+            policy [J]), to ``reward_key``. That is all that a pipeline with a single reward needs;
+            a tensor that somebody else updates, such as multipliers, is read anew each time.
+        reward_key: the task's reward [*, 1], read and written only with a ``weight``.
         done_key: end of an episode, read by measures that count final states only.
         state_ndim: number of dimensions of one state: 1 for vectors, 3 for images.
 
@@ -55,6 +59,8 @@ class StateDistanceReward(Transform):
         in_keys: Sequence[NestedKey] = ("diversity_state",),
         out_keys: Sequence[NestedKey] = ("intrinsic_reward",),
         *,
+        weight: float | Tensor | None = None,
+        reward_key: NestedKey = "reward",
         done_key: NestedKey = "done",
         state_ndim: int = 1,
     ) -> None:
@@ -65,7 +71,7 @@ class StateDistanceReward(Transform):
                 f"one reward key; got in_keys={self.in_keys}, out_keys={self.out_keys}."
             )
         self.measure = RBFMeasure(measure) if isinstance(measure, Archive) else measure
-        self.done_key = done_key
+        self.weight, self.reward_key, self.done_key = weight, reward_key, done_key
         self.state_ndim = state_ndim
 
     @property
@@ -76,7 +82,7 @@ class StateDistanceReward(Transform):
     def _step(self, tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> TensorDictBase:
         return self._write(tensordict, next_tensordict)
 
-    @dispatch(source="in_keys", dest="out_keys")
+    @dispatch(source="in_keys", dest="out_keys", auto_batch_size=False)
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Writes the rewards of all transitions in a batch, or of plain states without "next"."""
         next_tensordict = tensordict.get("next", default=None)
@@ -96,6 +102,9 @@ class StateDistanceReward(Transform):
         if self.measure.final_only:
             done = self._read(end, self.done_key)
             reward = torch.where(_expand_to(done, reward), reward, 0)
+        if self.weight is not None:
+            bonus = (self.weight * reward).sum(-1, keepdim=True)
+            end.set(self.reward_key, self._read(end, self.reward_key) + bonus)
         return end.set(self.out_keys[0], reward)
 
     def _read(self, tensordict: TensorDictBase, key: NestedKey) -> Tensor:

@@ -117,6 +117,15 @@ def test_truncation_bootstraps_and_termination_does_not_even_from_nan() -> None:
     )
 
 
+def test_intrinsic_heads_may_end_where_the_episode_is_cut() -> None:
+    batch = make_batch(envs=1, steps=1, heads=3, ends=1.0)
+    batch["next", "terminated"].fill_(False)
+    MultiHeadGAE(gamma=GAMMA, lmbda=LMBDA, value_network=None, bootstrap_intrinsic=False)(batch)
+    delta = batch["next", "reward"] - batch["state_value"]
+    delta[..., :1] += GAMMA * batch["next", "state_value"][..., :1]
+    torch.testing.assert_close(batch["advantage"], delta)
+
+
 def test_intrinsic_rewards_follow_the_tasks_and_are_scaled_for_the_gradient_only() -> None:
     batch = make_batch(heads=3)
     joined = batch["next", "reward"].clone()

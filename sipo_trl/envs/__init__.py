@@ -1,0 +1,33 @@
+"""Batched environments, each with a ``diversity_state`` and a ``success``.
+
+- :class:`NavigationEnv`: 2-D navigation to one of several landmarks, with its geometry
+  (:func:`draw_landmarks`, :func:`touched_landmark`), its score (:func:`most_frequent_landmark`)
+  and its picture (:func:`sipo_trl.envs.navigation_plot.plot_paths`, to be imported from there, so
+  that environment workers need not load matplotlib);
+- :class:`GridWorld`: the paper's example for diversity measures, with its five policies
+  (:func:`paper_policies`) as :class:`GridPolicy`;
+- :func:`solve_pbt`, :func:`solve_itr`: the 1-D problem that both frameworks solve exactly.
+"""
+
+from sipo_trl.envs.gridworld import GridWorld
+from sipo_trl.envs.gridworld_policies import GridPolicy, paper_policies
+from sipo_trl.envs.navigation import (
+    NavigationEnv,
+    draw_landmarks,
+    most_frequent_landmark,
+    touched_landmark,
+)
+from sipo_trl.envs.one_dimensional import Solution, solve_itr, solve_pbt
+
+__all__ = [
+    "GridPolicy",
+    "GridWorld",
+    "NavigationEnv",
+    "Solution",
+    "draw_landmarks",
+    "most_frequent_landmark",
+    "paper_policies",
+    "solve_itr",
+    "solve_pbt",
+    "touched_landmark",
+]

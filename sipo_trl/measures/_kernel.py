@@ -1,0 +1,110 @@
+"""Mean kernel values, fast and in flat memory."""
+
+import torch
+from torch import Tensor
+
+# The CPU's exp2 is many times slower where its result is denormal, below about -87 * log2(e).
+_LEAST_EXPONENT = -80.0
+_LOG2_E = 1.4426950408889634
+
+# Elements of a centred block of states: bounds memory where states are large.
+_BLOCK = 2**20
+
+
+@torch.library.custom_op("sipo_trl::kernel_mean", mutates_args=())
+def kernel_mean(
+    states: Tensor, references: Tensor, centre: Tensor, scale: Tensor, double: bool
+) -> Tensor:
+    r"""Return :math:`\mathbb{E}_{s'} 2^{-\|z(s) - z(s')\|^2 / 2}`, with :math:`z(s) = (s -
+    \text{centre}) \cdot \text{scale}`.
+
+    It is an operator of its own so that a compiled graph has one node for it and not one per tile.
+
+    Args:
+        states: [N, F].
+        references: [n, F].
+        centre: a point [F] near the references; it serves accuracy only.
+        scale: factors [F].
+        double: whether to compute in float64.
+
+    Returns:
+        The means [N], in float32 or float64.
+
+    Example:
+        >>> state, references = torch.zeros(1, 1), torch.tensor([[1.0], [-1.0]])
+        >>> kernel_mean(state, references, torch.zeros(1), torch.full([1], 2.0), False)
+        tensor([0.2500])
+    """
+    dtype = torch.float64 if double else torch.float32
+    # On the CPU a tile has to stay in the cache of its core from the product to the sum; 512 x 512
+    # was measured to be best from 2 to 144 features. Elsewhere it only has to keep the device busy.
+    rows, elements = (512, 2**18) if states.device.type == "cpu" else (4096, 2**22)
+    rows = max(1, min(rows, len(states)))
+    block = max(1, _BLOCK // (states.shape[1] + 2))
+    totals = states.new_zeros(len(states), dtype=dtype)
+    tile = states.new_empty(elements, dtype=dtype)
+    for some_states, some_totals in zip(states.split(block), totals.split(block), strict=True):
+        left = _left_factor(some_states, centre, scale, dtype)
+        for some_references in references.split(min(block, elements // rows)):
+            right = _right_factor(some_references, centre, scale, dtype)
+            for factor, total in zip(left.split(rows), some_totals.split(rows), strict=True):
+                exponents = tile[: len(factor) * right.shape[1]].view(len(factor), -1)
+                torch.mm(factor, right, out=exponents)
+                exponents.clamp_(_LEAST_EXPONENT * _LOG2_E, 0.0)
+                # Twice as fast as exp on the CPU.
+                total += exponents.exp2_().sum(dim=1)
+    return totals / len(references)
+
+
+@kernel_mean.register_fake
+def _(states: Tensor, references: Tensor, centre: Tensor, scale: Tensor, double: bool) -> Tensor:
+    return states.new_empty(len(states), dtype=torch.float64 if double else torch.float32)
+
+
+def kernel_error(references: Tensor, centre: Tensor, scale: Tensor) -> float:
+    r"""Bound the relative error of :func:`kernel_mean` in float32.
+
+    An exponent is :math:`z \cdot z' - \|z\|^2/2 - \|z'\|^2/2`, in natural units. Its rounding error
+    is at most about :math:`u (\|z\| + \|z'\|)^2 / 2`, with :math:`u = \epsilon/2`. References have
+    :math:`\|z'\| \le R`. A state counts only if an exponent of it may exceed -80, hence if
+    :math:`\|z\| \le R + \sqrt{160}`: farther ones give zero whatever the error. So the bound is
+    :math:`\epsilon (2R + \sqrt{160})^2 / 4`, which for large R is
+    :math:`\epsilon \max \|x - \mu\|^2 / \sigma^2`.
+
+    Args:
+        references: [n, F].
+        centre: [F], as in :func:`kernel_mean`.
+        scale: [F], as in :func:`kernel_mean`.
+
+    Example:
+        >>> kernel_error(torch.tensor([[1.0], [3.0]]), torch.tensor([2.0]), torch.ones(1)) < 1e-5
+        True
+    """
+    block = max(1, _BLOCK // references.shape[1])
+    norms = [
+        _centred(some, centre, scale, torch.float32).norm(dim=1).max()
+        for some in references.split(block)
+    ]
+    radius = torch.stack(norms).max().item() / _LOG2_E**0.5
+    reach = (-2 * _LEAST_EXPONENT) ** 0.5
+    return torch.finfo(torch.float32).eps * (2 * radius + reach) ** 2 / 4
+
+
+def _left_factor(states: Tensor, centre: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return rows (z, -|z|^2/2, 1), whose product with the right factor is the whole exponent."""
+    points = _centred(states, centre, scale, dtype)
+    half_norms = points.square().sum(dim=1, keepdim=True) / -2
+    return torch.cat([points, half_norms, torch.ones_like(half_norms)], dim=1)
+
+
+def _right_factor(states: Tensor, centre: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return columns (z, 1, -|z|^2/2), contiguous, which the product reads fastest."""
+    points = _centred(states, centre, scale, dtype)
+    half_norms = points.square().sum(dim=1, keepdim=True) / -2
+    return torch.cat([points.t(), torch.ones_like(half_norms).t(), half_norms.t()])
+
+
+def _centred(states: Tensor, centre: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
+    # Before the offset is gone, precision must be the best at hand.
+    precise = states.to(torch.promote_types(states.dtype, dtype))
+    return ((precise - centre) * scale).to(dtype)

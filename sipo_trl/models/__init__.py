@@ -1,0 +1,37 @@
+"""Actors and multi-head critics built from environment specs.
+
+- :func:`make_actor`, :func:`make_critic`: networks for an environment, in one call;
+- :func:`actor_spec`, :func:`critic_spec`: their descriptions, as plain data that JSON can hold;
+- :func:`build_actor`, :func:`build_critic`: networks from descriptions;
+- :class:`Observation`, :class:`Action`, :class:`Network`: what descriptions are made of;
+- :class:`Actor`: a policy that carries its description;
+- :class:`MaskedGRU`: memory with resets, for any number of agents;
+- :class:`ConvEncoder`: image features, shared with the Wasserstein critic;
+- :class:`BoundedTanhNormal`: bounded continuous actions;
+- :func:`orthogonal`: the initialisation of them all.
+"""
+
+from sipo_trl.models.actor import Actor, actor_spec, build_actor, make_actor
+from sipo_trl.models.conv import ConvEncoder
+from sipo_trl.models.critic import build_critic, critic_spec, make_critic
+from sipo_trl.models.description import Action, Network, Observation
+from sipo_trl.models.distribution import BoundedTanhNormal
+from sipo_trl.models.gru import MaskedGRU
+from sipo_trl.models.initialization import orthogonal
+
+__all__ = [
+    "Action",
+    "Actor",
+    "BoundedTanhNormal",
+    "ConvEncoder",
+    "MaskedGRU",
+    "Network",
+    "Observation",
+    "actor_spec",
+    "build_actor",
+    "build_critic",
+    "critic_spec",
+    "make_actor",
+    "make_critic",
+    "orthogonal",
+]

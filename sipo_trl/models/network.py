@@ -1,0 +1,73 @@
+"""Trunk, memory and head as one TensorDict module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tensordict import NestedKey
+from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
+from torch import nn
+
+from sipo_trl.models.description import Network, Observation
+from sipo_trl.models.gru import MaskedGRU
+from sipo_trl.models.trunk import Trunk
+
+
+def build_network(
+    *,
+    name: str,
+    observations: Sequence[Observation],
+    agents: int | None,
+    group: tuple[str, ...],
+    network: Network,
+    head: Callable[[int], nn.Module],
+    out_keys: Sequence[NestedKey],
+) -> TensorDictModuleBase:
+    """Build the deterministic part of an actor, or a whole critic.
+
+    Args:
+        name: what the hidden state is called after: ``(*group, "<name>_hidden")``.
+        observations: the inputs.
+        agents: number of agents, or ``None`` for a network without agent dimension.
+        group: the path of the agents' group.
+        network: shape of the trunk, and whether there is a GRU.
+        head: makes the last layers for a number of features.
+        out_keys: where the head's outputs go.
+
+    Example:
+        >>> module = build_network(
+        ...     name="critic",
+        ...     observations=[Observation(key="observation", shape=[3])],
+        ...     agents=None,
+        ...     group=(),
+        ...     network=Network(gru=64),
+        ...     head=lambda features: nn.Linear(features, 1),
+        ...     out_keys=["state_value"],
+        ... )
+        >>> module.in_keys, module.out_keys
+        (['observation', 'critic_hidden', 'is_init'], ['state_value', ('next', 'critic_hidden')])
+    """
+    trunk = Trunk(observations, agents=agents, network=network)
+    in_keys = [observation.key for observation in observations]
+    if network.gru is None:
+        trunk.layers.append(head(trunk.out_features))
+        return TensorDictModule(trunk, in_keys=in_keys, out_keys=out_keys)
+
+    features: NestedKey = (*group, f"_{name}_features")
+    hidden: NestedKey = (*group, f"{name}_hidden")
+    norm = nn.LayerNorm(network.gru) if network.layer_norm else nn.Identity()
+    return TensorDictSequential(
+        TensorDictModule(trunk, in_keys=in_keys, out_keys=[features]),
+        MaskedGRU(
+            trunk.out_features,
+            network.gru,
+            in_key=features,
+            out_key=features,
+            hidden_key=hidden,
+            agents=agents,
+        ),
+        TensorDictModule(
+            nn.Sequential(norm, head(network.gru)), in_keys=[features], out_keys=out_keys
+        ),
+        selected_out_keys=[*out_keys, ("next", *hidden)],
+    )

@@ -1,0 +1,95 @@
+"""From observations to features: encoding, concatenation, agent ids and hidden layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from sipo_trl.models.conv import ConvEncoder
+from sipo_trl.models.description import Network, Observation, Scope
+from sipo_trl.models.initialization import HIDDEN_GAIN, orthogonal
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
+
+
+class Trunk(nn.Module):
+    """Encode and join observations, tell the agents apart, and pass hidden layers.
+
+    All agents share the parameters; they are one more batch dimension.
+
+    Args:
+        observations: the inputs, in the order in which :meth:`forward` takes them.
+        agents: number of agents, or ``None`` for a network without agent dimension.
+        network: the shape of the network; its GRU is not part of the trunk.
+
+    Attributes:
+        layers: the hidden layers; a head may be appended to them.
+        out_features: size of the features.
+
+    Example:
+        >>> own = Observation(key=("agents", "observation"), shape=[5], scope="agent")
+        >>> state = Observation(key="state", shape=[7])
+        >>> trunk = Trunk([own, state], agents=3, network=Network(hidden=[32]))
+        >>> trunk(torch.zeros(4, 3, 5), torch.zeros(4, 7)).shape
+        torch.Size([4, 3, 32])
+    """
+
+    agent_id: torch.Tensor
+
+    def __init__(
+        self, observations: Sequence[Observation], *, agents: int | None, network: Network
+    ) -> None:
+        super().__init__()
+        if agents is None and any(observation.scope != "root" for observation in observations):
+            raise ValueError(
+                "An observation is described as one of several agents, but agents is None: give "
+                "the number of agents, or the observation the scope 'root'."
+            )
+        self.agents = agents
+        self.scopes: list[Scope] = [observation.scope for observation in observations]
+        self.encoders = nn.ModuleList(
+            ConvEncoder(observation.shape) if len(observation.shape) == 3 else nn.Identity()
+            for observation in observations
+        )
+        size = 0
+        for observation, encoder in zip(observations, self.encoders, strict=True):
+            width = getattr(encoder, "out_features", observation.shape[-1])
+            size += width * (agents or 1) if observation.scope == "joint" else width
+        self.norm = nn.LayerNorm(size) if network.layer_norm else nn.Identity()
+        identities = torch.eye(agents if agents and network.agent_id else 0)
+        self.register_buffer("agent_id", identities, persistent=False)
+        self.layers = nn.Sequential()
+        size += len(identities)
+        for width in network.hidden:
+            self.layers.append(orthogonal(nn.Linear(size, width), gain=HIDDEN_GAIN))
+            self.layers.append(ACTIVATIONS[network.activation]())
+            if network.layer_norm:
+                self.layers.append(nn.LayerNorm(width))
+            size = width
+        self.out_features = size
+
+    def forward(self, *observations: torch.Tensor) -> torch.Tensor:
+        """Map observations, shaped by their scopes, to features ``[*, (A,) out_features]``."""
+        parts = [
+            self._give_to_agents(encoder(observation), scope)
+            for observation, encoder, scope in zip(
+                observations, self.encoders, self.scopes, strict=True
+            )
+        ]
+        # The ids follow the normalisation: their scale must not depend on the observation's.
+        features = self.norm(torch.cat(parts, dim=-1))
+        if len(self.agent_id):
+            agent_id = self.agent_id.expand(*features.shape[:-1], -1)
+            features = torch.cat([features, agent_id], dim=-1)
+        return self.layers(features)
+
+    def _give_to_agents(self, features: torch.Tensor, scope: Scope) -> torch.Tensor:
+        """Shape one input ``[*, (A,) F]`` as each agent sees it, in the parameters' dtype."""
+        features = features.to(self.agent_id.dtype)
+        if self.agents is None or scope == "agent":
+            return features
+        if scope == "joint":
+            features = features.flatten(-2)
+        return features.unsqueeze(-2).expand(*features.shape[:-1], self.agents, -1)

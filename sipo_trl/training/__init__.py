@@ -1,0 +1,31 @@
+"""The shared loop: collect, learn, log, save, resume.
+
+- :mod:`~sipo_trl.training.config`: all settings, typed;
+- :class:`Learner`: one policy and one update of it, a composition of the package's parts;
+- :class:`Attempt`: a learner in its environment;
+- :class:`Iteration`: attempts within a budget, checkpointed, until a policy is accepted;
+- :class:`RunFolder`, :class:`Reporter`: what a run leaves on disk and tells its user;
+- :mod:`~sipo_trl.training.command_line`: from a command line to settings.
+"""
+
+from sipo_trl.training.attempt import Attempt
+from sipo_trl.training.collector import ResumableCollector
+from sipo_trl.training.evaluation import Evaluation, evaluate
+from sipo_trl.training.iteration import Iteration, Outcome
+from sipo_trl.training.learner import Learner
+from sipo_trl.training.reporting import Interrupted, Reporter
+from sipo_trl.training.run_folder import RunError, RunFolder
+
+__all__ = [
+    "Attempt",
+    "Evaluation",
+    "Interrupted",
+    "Iteration",
+    "Learner",
+    "Outcome",
+    "Reporter",
+    "ResumableCollector",
+    "RunError",
+    "RunFolder",
+    "evaluate",
+]

@@ -1,0 +1,90 @@
+"""One attempt at a policy: a learner, an environment, and the batches between them."""
+
+import math
+from typing import Any
+
+import torch
+from torchrl.envs import Compose, EnvBase, TransformedEnv
+from torchrl.modules.utils import get_env_transforms_from_module
+
+from sipo_trl.measures import StateDistanceMeasure
+from sipo_trl.objectives import LagrangeMultipliers
+from sipo_trl.training.collector import ResumableCollector
+from sipo_trl.training.config import ITRConfig
+from sipo_trl.training.learner import Learner
+from sipo_trl.training.metrics import Row, to_row
+from sipo_trl.training.run_folder import RunError
+
+
+class Attempt:
+    """Collects and learns, from fresh networks, until told to stop.
+
+    Args:
+        config: the run's settings.
+        env: the copies to learn in, freshly made.
+        measure: the distance to the archived policies, freshly made.
+    """
+
+    def __init__(self, config: ITRConfig, env: EnvBase, measure: StateDistanceMeasure) -> None:
+        algorithm, collector = config.algorithm, config.collector
+        updates = config.budget.frames // collector.frames_per_batch
+        multipliers = LagrangeMultipliers(
+            measure.num_references,
+            measure.threshold(config.measure.delta),
+            lr=algorithm.multiplier.lr,
+            maximum=algorithm.multiplier.maximum,
+            warmup=math.floor(algorithm.multiplier.warmup * updates),
+            initial=algorithm.multiplier.initial,
+            fixed=algorithm.multiplier.fixed,
+        )
+        self.learner = Learner(
+            env,
+            measure,
+            multipliers,
+            network=config.network,
+            ppo=config.ppo,
+            intrinsic_scale=config.measure.alpha,
+            rewards=algorithm.rewards,
+        )
+        self.collector = ResumableCollector(
+            remembering(env, self.learner.policy),
+            self.learner.policy,
+            frames_per_batch=collector.frames_per_batch,
+            total_frames=-1,
+            device=collector.device,
+            track_traj_ids=False,
+            trust_policy=True,
+        )
+
+    def components(self) -> dict[str, Any]:
+        """Everything with a state, by name, for checkpoints."""
+        return {**self.learner.components(), "collector": self.collector}
+
+    def step(self) -> Row:
+        """Collects one batch and learns from it."""
+        batch = self.collector.next()
+        row = to_row(self.learner.update(batch))
+        broken = [
+            k
+            for k, v in row.items()
+            if k.startswith(("loss_", "wasserstein_")) and not math.isfinite(v)
+        ]
+        if broken or not bool(batch["next", "reward"].isfinite().all()):
+            raise RunError(
+                f"Training has broken down: {', '.join(broken) or 'the reward'} is no longer a "
+                "number. Lower ppo.actor_lr and ppo.critic_lr, or look at the environment's "
+                "rewards; nothing after the last checkpoint was kept."
+            )
+        return {"frames": batch.numel(), **row}
+
+    def close(self) -> None:
+        """Frees the environment."""
+        self.collector.shutdown()
+
+
+def remembering(env: EnvBase, policy: torch.nn.Module) -> EnvBase:
+    """The environment with what a recurrent policy needs to remember: nothing for others."""
+    transforms = get_env_transforms_from_module(policy)
+    if isinstance(transforms, Compose) and not len(transforms):
+        return env
+    return TransformedEnv(env, transforms)

@@ -1,0 +1,262 @@
+"""What can be set, as typed dataclasses behind the YAML files of ``conf/``.
+
+Each field is explained by its effect. ``launch`` programs compose these with Hydra; in code they
+are built by hand.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from omegaconf import MISSING
+
+from sipo_trl.archive import Archive
+from sipo_trl.envs.config import EnvConfig, NavigationConfig
+from sipo_trl.measures import (
+    CrossEntropyMeasure,
+    FinalStateMeasure,
+    RBFMeasure,
+    StateDistanceMeasure,
+    WassersteinMeasure,
+)
+
+
+@dataclass
+class NetworkConfig:
+    """Actor and critic, which do not share weights."""
+
+    hidden: list[int] = field(default_factory=lambda: [64, 64])
+    """Sizes of the hidden layers."""
+    activation: str = "tanh"
+    """tanh, relu or elu."""
+    layer_norm: bool = False
+    """Normalise inputs and hidden features, as MAPPO does."""
+    gru: int | None = None
+    """Size of the recurrent layer; null for none."""
+    distribution: str = "tanh_normal"
+    """Continuous actions: tanh_normal stays within the bounds, normal is clipped by them."""
+    initial_std: float = 1.0
+    """Spread of continuous actions at the start, before squashing: more explores further."""
+
+    def layers(self) -> dict[str, Any]:
+        """The options that actor and critic share."""
+        names = ("hidden", "activation", "layer_norm", "gru")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass
+class PPOConfig:
+    """One policy-gradient update; the defaults are the paper's common ones."""
+
+    discount: float = 0.99
+    gae_lambda: float = 0.95
+    epochs: int = 10
+    """Passes over each batch."""
+    minibatches: int = 1
+    """Gradient steps per pass."""
+    clip: float = 0.2
+    """How far the policy's probability ratio may move per update."""
+    entropy: float = 0.01
+    """Weight of the entropy bonus."""
+    actor_lr: float = 5e-4
+    critic_lr: float = 1e-3
+    max_grad_norm: float = 10.0
+    huber_delta: float = 10.0
+    """Where the critic's loss turns from squared to linear."""
+    value_clip: float | None = 0.2
+    """How far a value may move per update, in the critic's units; null for no limit."""
+    value_norm: bool = True
+    """Let the critic predict normalised values."""
+    normalize_advantage: str = "combined"
+    """combined: the weighted sum; per_head: each head before it too; none."""
+    normalize_intrinsic: bool = False
+    """Divide each intrinsic reward by its running deviation, for the gradient only."""
+    chunk: int = 10
+    """Length of the sequences that recurrent networks are trained on."""
+
+
+@dataclass
+class MeasureConfig(ABC):
+    """What "different" means, and how much of it is wanted."""
+
+    name: str = MISSING
+    delta: float = MISSING
+    """The paper's threshold: smallest distance, or greatest similarity with an RBF kernel."""
+    alpha: float = 1.0
+    """Size of intrinsic rewards beside the task's."""
+
+    @abstractmethod
+    def make(self, archive: Archive, *, horizon: int) -> StateDistanceMeasure:
+        """The measure against all policies of an archive."""
+
+
+@dataclass
+class RBFConfig(MeasureConfig):
+    """Gaussian kernel between states."""
+
+    name: str = "rbf"
+    variance: float = 0.02
+    """Width of the kernel, in normalised units."""
+    normalize: bool = True
+    """Bring features to comparable scales, fixed with the archive's first entry."""
+    per_dimension: bool = True
+    """Divide squared distances by the number of features."""
+
+    def make(self, archive: Archive, *, horizon: int) -> RBFMeasure:
+        """The RBF measure."""
+        return RBFMeasure(
+            archive,
+            variance=self.variance,
+            horizon=horizon,
+            normalize=self.normalize,
+            per_dimension=self.per_dimension,
+        )
+
+
+@dataclass
+class WassersteinConfig(MeasureConfig):
+    """Learned critics that tell policies apart by their states."""
+
+    name: str = "wd"
+    lr: float = 4e-4
+    """Step size of the critics."""
+    clip: float = 0.01
+    """Bound of the critics' weights, which bounds their slope."""
+    normalize: bool = True
+    """Bring features to comparable scales, fixed with the archive's first entry."""
+
+    def make(self, archive: Archive, *, horizon: int) -> WassersteinMeasure:
+        """The Wasserstein measure, with fresh critics."""
+        return WassersteinMeasure(
+            archive, horizon=horizon, lr=self.lr, clip=self.clip, normalize=self.normalize
+        )
+
+
+@dataclass
+class FinalStateConfig(MeasureConfig):
+    """Where episodes end."""
+
+    name: str = "final_state"
+    saturation: float | None = None
+    """Distance from which further away counts no more; distances are then fractions of it."""
+
+    def make(self, archive: Archive, *, horizon: int) -> FinalStateMeasure:
+        """The final-state measure."""
+        return FinalStateMeasure(archive, saturation=self.saturation)
+
+
+@dataclass
+class CrossEntropyConfig(MeasureConfig):
+    """How unlikely archived policies find the actions (ablation CE)."""
+
+    name: str = "ce"
+
+    def make(self, archive: Archive, *, horizon: int) -> CrossEntropyMeasure:
+        """The cross-entropy measure."""
+        return CrossEntropyMeasure(archive, horizon=horizon)
+
+
+@dataclass
+class MultiplierConfig:
+    """The Lagrange multipliers, one per archived policy."""
+
+    lr: float = 0.1
+    """Step size of the dual ascent."""
+    maximum: float = 10.0
+    """The most that a constraint may weigh."""
+    warmup: float = 0.0
+    """Fraction of the updates during which they stay at their initial value."""
+    initial: float = 0.0
+    """Where they start."""
+    fixed: bool = False
+    """Never move them (the ablation fix-L)."""
+
+
+@dataclass
+class EntryConfig:
+    """What a finished policy leaves in the archive."""
+
+    episodes: int = 64
+    """How many episodes are rolled out."""
+    exploration: str = "mean"
+    """mean: the most likely actions; sample: drawn ones."""
+    max_states: int = 10_000
+    """At most so many states are kept, evenly spread over the episodes."""
+
+
+@dataclass
+class AlgorithmConfig:
+    """How one policy is made different from all earlier ones."""
+
+    name: str = MISSING
+    rewards: str = "heads"
+    """heads: one value head per reward; summed: one head for the weighted sum; filter: the task on
+    episodes that are far enough, distance on the others."""
+    multiplier: MultiplierConfig = field(default_factory=MultiplierConfig)
+    entry: EntryConfig = field(default_factory=EntryConfig)
+    tries: int = 1
+    """How often an iteration may start afresh, within its budget, when its result is no good."""
+    settle: int = 0
+    """Stop a try once return and constraints have held for so many updates in a row; 0: never."""
+
+
+@dataclass
+class CollectorConfig:
+    """Where experience comes from."""
+
+    num_envs: int = 64
+    """Copies of the environment that step together."""
+    frames_per_batch: int = 4000
+    """Environment steps between two updates, over all copies."""
+    device: str = "cpu"
+
+
+@dataclass
+class BudgetConfig:
+    """How much experience."""
+
+    name: str = MISSING
+    frames: int = MISSING
+    """Environment steps per policy, tries included."""
+
+
+@dataclass
+class LoggerConfig:
+    """Where curves go beside the run folder's own metrics.csv."""
+
+    backend: str = "csv"
+    """csv: nothing more; tensorboard, wandb or mlflow: there as well, through TorchRL."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Passed to TorchRL's logger."""
+
+
+@dataclass
+class ITRConfig:
+    """All settings of iterative learning."""
+
+    env: EnvConfig = MISSING
+    measure: MeasureConfig = MISSING
+    algorithm: AlgorithmConfig = MISSING
+    collector: CollectorConfig = field(default_factory=CollectorConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    budget: BudgetConfig = MISSING
+    logger: LoggerConfig = field(default_factory=LoggerConfig)
+    iterations: int = 4
+    """How many policies the archive is to hold."""
+    seed: int = 0
+    """Decides everything."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All settings as plain data."""
+        return asdict(self)
+
+
+ENVS: dict[str, type[EnvConfig]] = {config.name: config for config in (NavigationConfig,)}
+"""Environments by name."""
+
+MEASURES: dict[str, type[MeasureConfig]] = {
+    config.name: config
+    for config in (RBFConfig, WassersteinConfig, FinalStateConfig, CrossEntropyConfig)
+}
+"""Measures by name."""

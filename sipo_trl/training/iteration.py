@@ -1,0 +1,248 @@
+"""One iteration: the archive's next policy, learned within a budget of frames."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torchrl.checkpoint import (
+    Checkpoint,
+    CheckpointRotation,
+    GlobalRNGState,
+    StateDictCheckpointAdapter,
+)
+
+from sipo_trl.archive import Archive
+from sipo_trl.measures import StateDistanceMeasure
+from sipo_trl.models import Actor, build_actor
+from sipo_trl.training.attempt import Attempt, remembering
+from sipo_trl.training.config import ITRConfig
+from sipo_trl.training.evaluation import Evaluation, evaluate
+from sipo_trl.training.metrics import MetricsTable, Row
+from sipo_trl.training.seeds import derive_seed, seed_everything
+
+
+@dataclass
+class Progress:
+    """How far an iteration has come."""
+
+    attempt: int = 0
+    """Attempts that were given up."""
+    updates: int = 0
+    """Updates in all attempts together: the rows of the metrics."""
+    frames: int = 0
+    """Environment steps spent, those of evaluations included."""
+    attempt_frames: int = 0
+    """Environment steps of the current attempt."""
+    held: int = 0
+    """Updates in a row at whose end the task was solved and all constraints held."""
+
+    def state_dict(self) -> dict[str, int]:
+        """All fields."""
+        return asdict(self)
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        """Takes all fields over."""
+        for name, value in state_dict.items():
+            setattr(self, name, value)
+
+
+@dataclass
+class Outcome:
+    """The policy that an iteration ends with.
+
+    Attributes:
+        actor: the policy.
+        evaluation: its episodes.
+        solved: whether its return passes the environment's mark; ``True`` if there is none.
+        satisfied: for each constraint, whether it holds [J].
+        multipliers: where the multipliers stood when the attempt ended [J].
+    """
+
+    actor: Actor
+    evaluation: Evaluation
+    solved: bool
+    satisfied: list[bool]
+    multipliers: list[float]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the policy is good and different."""
+        return self.solved and all(self.satisfied)
+
+    @property
+    def score(self) -> tuple[int, float]:
+        """What one of several attempts is chosen by."""
+        return self.solved + all(self.satisfied), self.evaluation.returns.mean().item()
+
+
+class Iteration:
+    """Learns one policy that solves the task away from all archived ones.
+
+    An attempt ends when it has held for ``algorithm.settle`` updates and an evaluation confirms
+    it, or when its share of the budget is spent. An attempt whose policy is no good, or not
+    different, is given up for a fresh one while the budget lasts; the best one counts. With
+    ``algorithm.tries=1`` and ``settle=0`` this is the paper's single training.
+
+    Args:
+        config: the run's settings.
+        archive: the earlier policies.
+        folder: where checkpoints and metrics go.
+    """
+
+    def __init__(self, config: ITRConfig, archive: Archive, folder: Path) -> None:
+        self.config, self.archive = config, archive
+        self.index = len(archive)
+        self.progress = Progress()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.table = MetricsTable(folder / "metrics.csv")
+        self.checkpoints = CheckpointRotation(folder / "checkpoints", keep_last=2)
+        self.best: Actor | None = None
+        self.attempt = self._resume() or self._begin_attempt()
+
+    def run(self, on_update: Callable[["Iteration", Row], None]) -> Outcome:
+        """Learns until the policy is accepted or the budget spent.
+
+        Args:
+            on_update: called after every update; may save, and may raise to stop.
+        """
+        while True:
+            row = self._update()
+            on_update(self, row)
+            if not self._attempt_ends():
+                continue
+            outcome = self.evaluate(self.attempt.learner.actor)
+            self.progress.frames += outcome.evaluation.frames
+            self.progress.held = 0
+            if outcome.accepted:
+                return outcome
+            if self._attempt_spent():
+                self._keep_best(outcome)
+                if not self._attempts_left():
+                    return self.evaluate(self.best)
+                self.progress.attempt += 1
+                self.attempt.close()
+                self.attempt = self._begin_attempt()
+
+    def save(self) -> None:
+        """Writes a checkpoint from which the iteration goes on exactly."""
+        self.checkpoints.save(self._checkpoint(), step=self.progress.updates)
+
+    def discard_checkpoints(self) -> None:
+        """Removes what a finished iteration no longer needs; its metrics stay."""
+        self.attempt.close()
+        shutil.rmtree(self.checkpoints.directory, ignore_errors=True)
+
+    def evaluate(self, actor: Actor) -> Outcome:
+        """Plays whole episodes with a policy, the same ones whenever it is asked."""
+        config, measure = self.config, self._measure()
+        seed = derive_seed(config.seed, "evaluation", self.index)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            env = config.env.make(
+                config.algorithm.entry.episodes, seed=config.seed, device=config.collector.device
+            )
+            evaluation = evaluate(
+                remembering(env, actor),
+                actor,
+                measure,
+                horizon=config.env.horizon,
+                exploration=config.algorithm.entry.exploration,
+                max_states=config.algorithm.entry.max_states,
+                columns=config.env.columns,
+            )
+        mark = config.env.solved
+        multipliers = self.attempt.learner.multipliers
+        return Outcome(
+            actor,
+            evaluation,
+            solved=mark is None or evaluation.returns.mean().item() >= mark,
+            satisfied=multipliers.satisfied(evaluation.distances).tolist(),
+            multipliers=multipliers.value.tolist(),
+        )
+
+    def _update(self) -> Row:
+        row = self.attempt.step()
+        frames = int(row.pop("frames"))
+        progress = self.progress
+        progress.updates += 1
+        progress.frames += frames
+        progress.attempt_frames += frames
+        progress.held = progress.held + 1 if self._holds(row) else 0
+        row = {"attempt": progress.attempt, "frames": progress.frames, **row}
+        self.table.append(row)
+        return row
+
+    def _holds(self, row: Row) -> bool:
+        """Whether this update's episodes solve the task within all constraints."""
+        mark, multipliers = self.config.env.solved, self.attempt.learner.multipliers
+        distances = [row[f"distance_{j}"] for j in range(1, self.index + 1)]
+        satisfied = multipliers.satisfied(torch.tensor(distances, device=multipliers.value.device))
+        return mark is not None and row["return"] >= mark and bool(satisfied.all())
+
+    def _attempt_ends(self) -> bool:
+        settle = self.config.algorithm.settle
+        return 0 < settle <= self.progress.held or self._attempt_spent()
+
+    def _attempt_spent(self) -> bool:
+        """Whether another batch would exceed the attempt's share, or all that is left."""
+        batch = self.config.collector.frames_per_batch
+        return (
+            self.progress.attempt_frames + batch > self._share
+            or self.progress.frames + batch > self.config.budget.frames
+        )
+
+    def _attempts_left(self) -> bool:
+        """Whether at least half a share is left: less is not worth a beginning."""
+        return self.config.budget.frames - self.progress.frames >= self._share / 2
+
+    @property
+    def _share(self) -> int:
+        return self.config.budget.frames // self.config.algorithm.tries
+
+    def _keep_best(self, outcome: Outcome) -> None:
+        if self.best is None or outcome.score > self.evaluate(self.best).score:
+            self.best = outcome.actor
+
+    def _measure(self) -> StateDistanceMeasure:
+        return self.config.measure.make(self.archive, horizon=self.config.env.horizon)
+
+    def _begin_attempt(self) -> Attempt:
+        """A fresh attempt, whose course depends on the seed, the archive and its number only."""
+        config = self.config
+        self.progress.attempt_frames = self.progress.held = 0
+        seed_everything(derive_seed(config.seed, self.index, self.progress.attempt))
+        env = config.env.make(
+            config.collector.num_envs, seed=config.seed, device=config.collector.device
+        )
+        env.set_seed(derive_seed(config.seed, "env", self.index, self.progress.attempt))
+        return Attempt(config, env, self._measure())
+
+    def _resume(self) -> Attempt | None:
+        """The attempt under way in the last checkpoint, if there is one."""
+        path = self.checkpoints.latest()
+        if path is None:
+            self.table.cut(0)
+            return None
+        manifest = Checkpoint(progress=self.progress).load(path).manifest
+        self.table.cut(self.progress.updates)
+        saved = self.progress.state_dict()
+        self.attempt = self._begin_attempt()
+        if "best" in manifest["components"]:
+            self.best = build_actor(**self.attempt.learner.actor.policy_spec["kwargs"])
+        self._checkpoint().load(path)
+        assert self.progress.state_dict() == saved
+        return self.attempt
+
+    def _checkpoint(self) -> Checkpoint:
+        components: dict[str, Any] = self.attempt.components()
+        components |= {"progress": self.progress, "rng": GlobalRNGState()}
+        if self.best is not None:
+            components["best"] = self.best
+        checkpoint = Checkpoint()
+        for name, component in components.items():
+            adapter = StateDictCheckpointAdapter("consolidated")
+            checkpoint.register(name, component, adapter=adapter)
+        return checkpoint

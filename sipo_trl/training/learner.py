@@ -1,0 +1,206 @@
+"""One policy, everything that it is learned with, and one update of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from tensordict import TensorDict, TensorDictBase
+from tensordict.nn import TensorDictModuleBase, TensorDictSequential
+from tensordict.utils import NestedKey, unravel_key
+from torch import Tensor, nn
+from torchrl.envs import EnvBase
+from torchrl.modules import RunningValueNorm, set_recurrent_mode
+
+from sipo_trl.measures import StateDistanceMeasure
+from sipo_trl.models import make_actor, make_critic
+from sipo_trl.objectives import (
+    EpisodeReturns,
+    HeadValueNorm,
+    LagrangeMultipliers,
+    MultiHeadClipPPOLoss,
+    MultiHeadGAE,
+    filtered_reward,
+    finished_mean,
+    summed_reward,
+    whole_episode,
+)
+from sipo_trl.training.config import NetworkConfig, PPOConfig
+from sipo_trl.transforms import StateDistanceReward
+
+
+class Learner:
+    """Learns one policy that keeps its distance from J others, batch by batch.
+
+    A composition of the package's parts and nothing more: intrinsic rewards, advantages per head,
+    PPO on their combination, the dual step, the measure's own learning. All state is in
+    :meth:`components`; nothing is read on the host.
+
+    Args:
+        env: the environment, for its specs; batch-locked [B].
+        measure: the distance to the J earlier policies.
+        multipliers: their J constraints.
+
+    Keyword Args:
+        network: size and shape of actor and critic.
+        ppo: settings of the update.
+        intrinsic_scale: the paper's alpha.
+        rewards: ``"heads"``: one value head per reward; ``"summed"``, ``"filter"``: one mixed one.
+    """
+
+    def __init__(
+        self,
+        env: EnvBase,
+        measure: StateDistanceMeasure,
+        multipliers: LagrangeMultipliers,
+        *,
+        network: NetworkConfig,
+        ppo: PPOConfig,
+        intrinsic_scale: float = 1.0,
+        rewards: str = "heads",
+    ) -> None:
+        constraints = measure.num_references
+        heads = 1 + constraints if rewards == "heads" else 1
+        self.ppo, self.rewards, self.intrinsic_scale = ppo, rewards, intrinsic_scale
+        self.recurrent = network.gru is not None
+        self.actor = make_actor(
+            env,
+            distribution=network.distribution,
+            initial_std=network.initial_std,
+            **network.layers(),
+            device=env.device,
+        )
+        self.critic = make_critic(env, heads=heads, **network.layers(), device=env.device)
+        self.distance = StateDistanceReward(measure).to(env.device)
+        self.multipliers = multipliers.to(env.device)
+        self.returns = EpisodeReturns(env.batch_size, 1 + constraints).to(env.device)
+        value_norm = HeadValueNorm(shape=heads, device=env.device) if ppo.value_norm else None
+        scaled = ppo.normalize_intrinsic and heads > 1
+        self.gae = MultiHeadGAE(
+            gamma=ppo.discount,
+            lmbda=ppo.gae_lambda,
+            value_network=self.critic,
+            value_norm=value_norm,
+            intrinsic_norm=RunningValueNorm(shape=heads - 1) if scaled else None,
+            bootstrap_intrinsic=not measure.final_only,
+        ).to(env.device)
+        self.loss = MultiHeadClipPPOLoss(
+            self.actor,
+            self.critic,
+            multipliers=self.multipliers,
+            intrinsic_scale=intrinsic_scale,
+            value_norm=value_norm,
+            huber_delta=ppo.huber_delta,
+            clip_value=ppo.value_clip,
+            clip_epsilon=ppo.clip,
+            entropy_coeff=ppo.entropy,
+            normalize_advantage=ppo.normalize_advantage,
+        )
+        self._name_group_keys(self.critic.out_keys[0])
+        self.optimizer = torch.optim.Adam(
+            [
+                {"params": list(self.actor.parameters()), "lr": ppo.actor_lr},
+                {"params": list(self.critic.parameters()), "lr": ppo.critic_lr},
+            ],
+            eps=1e-5,
+            fused=True,
+        )
+
+    @property
+    def policy(self) -> TensorDictModuleBase:
+        """What a collector runs: the actor, and a recurrent critic for its hidden states."""
+        return TensorDictSequential(self.actor, self.critic) if self.recurrent else self.actor
+
+    def components(self) -> dict[str, Any]:
+        """Everything with a state, by name, for checkpoints."""
+        return {
+            "actor": self.actor,
+            "critic": self.critic,
+            "measure": self.distance.measure,
+            "multipliers": self.multipliers,
+            "returns": self.returns,
+            "norms": nn.ModuleList(
+                norm for norm in (self.gae.value_norm, self.gae.intrinsic_norm) if norm is not None
+            ),
+            "optimizer": self.optimizer,
+        }
+
+    def update(self, batch: TensorDictBase) -> TensorDictBase:
+        """Learns from one batch [B, T] and returns what is worth knowing, on the device.
+
+        The metrics are scalars, but for ``distance`` and ``multiplier`` [J]. Those of episodes
+        are NaN if none ended in the batch.
+        """
+        batch = self.distance(batch)
+        metrics, returns = self._episodes(batch)
+        batch = self._mix(batch, returns)
+        self.gae(batch)
+        metrics.update(self._improve(batch))
+        metrics["multiplier"] = self.multipliers.update(metrics["distance"])
+        return metrics.update(self.distance.measure.update(batch["next", "diversity_state"]))
+
+    def _episodes(self, batch: TensorDictBase) -> tuple[TensorDict, Tensor]:
+        """What the finished episodes achieved, and each step's running returns [B, T, 1 + J]."""
+        following = batch["next"]
+        done = following["done"]
+        rewards = torch.cat([following["reward"], following["intrinsic_reward"]], -1)
+        returns = self.returns(rewards, done)
+        finished = finished_mean(returns, done)
+        success = following.get("success", default=torch.zeros_like(done))
+        metrics = TensorDict(
+            {
+                "return": finished[0],
+                "distance": finished[1:],
+                "success": finished_mean(success.to(rewards.dtype), done)[0],
+                "episodes": done.sum(),
+            }
+        )
+        return metrics, returns
+
+    def _mix(self, batch: TensorDictBase, returns: Tensor) -> TensorDictBase:
+        if self.rewards == "summed":
+            return summed_reward(batch, self.multipliers, self.intrinsic_scale)
+        if self.rewards == "filter":
+            distances = whole_episode(returns, batch["next", "done"])[..., 1:]
+            return filtered_reward(batch, self.multipliers, self.intrinsic_scale, distances)
+        return batch
+
+    def _improve(self, batch: TensorDictBase) -> TensorDict:
+        """The PPO epochs; returns the means of their losses."""
+        steps = []
+        with set_recurrent_mode(self.recurrent):
+            for minibatch in self._minibatches(batch):
+                losses = self.loss(minibatch)
+                total = losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]
+                self.optimizer.zero_grad()
+                total.backward()
+                for group in self.optimizer.param_groups:
+                    nn.utils.clip_grad_norm_(group["params"], self.ppo.max_grad_norm)
+                self.optimizer.step()
+                steps.append(losses.detach())
+        return torch.stack(steps).mean(0)
+
+    def _minibatches(self, batch: TensorDictBase) -> Iterator[TensorDictBase]:
+        """Random parts of the batch, each epoch anew; sequences [n, chunk] if recurrent."""
+        keys = [*self.loss.in_keys, self.loss.tensor_keys.mask, "is_init"]
+        batch = batch.select(*keys, strict=False)
+        batch = batch.reshape(-1, self.ppo.chunk) if self.recurrent else batch.reshape(-1)
+        for _ in range(self.ppo.epochs):
+            if self.ppo.minibatches == 1:
+                yield batch
+            else:
+                order = torch.randperm(len(batch), device=batch.device)
+                yield from (batch[part] for part in order.chunk(self.ppo.minibatches))
+
+    def _name_group_keys(self, value_key: NestedKey) -> None:
+        """Values, advantages and masks stand where the critic writes: at the root or per agent."""
+        group = () if isinstance(value_key, str) else value_key[:-1]
+        keys = {
+            name: unravel_key((*group, key))
+            for name, key in {
+                "value": "state_value",
+                "advantage": "advantage",
+                "value_target": "value_target",
+            }.items()
+        }
+        self.gae.set_keys(**keys)
+        self.loss.set_keys(**keys, mask=unravel_key((*group, "alive")))
