@@ -1,4 +1,4 @@
-"""2-D navigation: several landmarks, each as good as the other (SPEC's and the paper's App. A3)."""
+"""2-D navigation: several landmarks, each as good as the other (Sec. 4.2, App. A3)."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,8 @@ AGENT_RADIUS = 0.05
 LANDMARK_RADIUS = 0.10
 TOUCH_DISTANCE = AGENT_RADIUS + LANDMARK_RADIUS
 TIME_STEP = 0.1
-FINAL_STATE_DISTANCE = (
-    0.40  # the paper's c: final states at two landmarks are at least this far apart
-)
+# The paper's c: agents that touch different landmarks are at least this far apart.
+FINAL_STATE_DISTANCE = 0.40
 LANDMARK_DISTANCE = FINAL_STATE_DISTANCE + 2 * TOUCH_DISTANCE
 ORIGIN_DISTANCE = (0.16, 1.0)
 
@@ -78,7 +77,9 @@ class NavigationEnv(PointEnv):
             batch_size=shape,
             device=device,
         )
-        self.register_buffer("landmarks", landmarks.to(device=device, dtype=torch.float32))
+        # A copy, because load_state_dict writes to it.
+        layout = landmarks.to(device=device, dtype=torch.float32, copy=True)
+        self.register_buffer("landmarks", layout)
 
     def _move(self, action: Tensor) -> Tensor:
         return torch.add(self.position, action.clamp(-1, 1), alpha=TIME_STEP)

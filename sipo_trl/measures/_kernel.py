@@ -15,10 +15,10 @@ _BLOCK = 2**20
 def kernel_mean(
     states: Tensor, references: Tensor, centre: Tensor, scale: Tensor, double: bool
 ) -> Tensor:
-    r"""Return :math:`\mathbb{E}_{s'} 2^{-\|z(s) - z(s')\|^2 / 2}`, with :math:`z(s) = (s -
-    \text{centre}) \cdot \text{scale}`.
+    r"""Return the mean over references of :math:`2^{-\|z(s) - z(s')\|^2 / 2}`.
 
-    It is an operator of its own so that a compiled graph has one node for it and not one per tile.
+    Here :math:`z(s) = (s - \text{centre}) \cdot \text{scale}`. It is an operator of its own so that
+    a compiled graph has one node for it and not one per tile.
 
     Args:
         states: [N, F].

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -40,7 +41,7 @@ class VectorCritics(nn.Module):
         super().__init__()
         sizes = [features, *hidden]
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
-        for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+        for fan_in, fan_out in pairwise(sizes):
             self.weights.append(_uniform(num_critics, fan_in, fan_out, fan_in=fan_in, bound=bound))
             self.biases.append(_uniform(num_critics, 1, fan_out, fan_in=fan_in, bound=bound))
         self.output = _uniform(num_critics, sizes[-1], fan_in=sizes[-1], bound=bound)
@@ -95,10 +96,10 @@ class ImageCritics(VectorCritics):
             pixels.append(math.prod(size))
         super().__init__(num_critics, CHANNELS[-1] * pixels[-1], hidden=hidden, bound=bound)
         self.kernels, self.kernel_biases = nn.ParameterList(), nn.ParameterList()
-        for fan, fan_out in zip((shape[0], *CHANNELS), CHANNELS, strict=False):
-            options = {"fan_in": 9 * fan, "bound": bound}
-            self.kernels.append(_uniform(num_critics, fan_out, fan, 3, 3, **options))
-            self.kernel_biases.append(_uniform(num_critics, fan_out, **options))
+        for channels, filters in pairwise((shape[0], *CHANNELS)):
+            form = (num_critics, filters, channels, 3, 3)
+            self.kernels.append(_uniform(*form, fan_in=9 * channels, bound=bound))
+            self.kernel_biases.append(_uniform(*form[:2], fan_in=9 * channels, bound=bound))
         self.width = num_critics * CHANNELS[0] * pixels[0]
 
     def encode(self, states: Tensor) -> Tensor:

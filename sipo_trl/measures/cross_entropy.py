@@ -14,11 +14,11 @@ from sipo_trl.measures.base import StateDistanceMeasure
 
 
 class CrossEntropyMeasure(StateDistanceMeasure):
-    r"""How unlikely an archived policy is to act so, :math:`r_j(s, a) = -\frac{1}{H} \log
-    \pi_j(a | s)`: the action-based measure of the paper's ablation.
+    r"""How unlikely each archived policy is to act so: the paper's action-based ablation.
 
-    In multi-agent policies it is the mean over agents, so that the paper's :math:`\delta = 3.8`
-    stands for the same unlikelihood of an action (2 %) whatever their number.
+    The reward is :math:`r_j(s, a) = -\frac{1}{H} \log \pi_j(a | s)`. In multi-agent policies it is
+    the mean over agents, so that the paper's :math:`\delta = 3.8` stands for the same unlikelihood
+    of an action (2 %) whatever their number.
 
     Archived policies are frozen and stacked: they need the same architecture, and are evaluated
     together. Recurrent policies run along the time of [B, T] data, from a cleared memory at the

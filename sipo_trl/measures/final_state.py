@@ -11,11 +11,11 @@ _TABLE = 2**20
 
 
 class FinalStateMeasure(ReferenceMeasure):
-    r"""Mean L2 distance to each entry's final states, :math:`r_j(s) = \frac{1}{H}
-    \mathbb{E}_{s' \in \chi_j} g(\|s - s'\|)`.
+    r"""Mean L2 distance to the final states of each archived policy.
 
-    It counts at the last step of an episode only (``final_only``); :meth:`reward` takes every state
-    for a final one. States are compared as they are, in the units of :math:`\delta`.
+    The reward :math:`r_j(s) = \frac{1}{H} \mathbb{E}_{s' \in \chi_j} g(\|s - s'\|)` counts at the
+    last step of an episode only (``final_only``); :meth:`reward` takes every state for a final one.
+    States are compared as they are, in the units of :math:`\delta`.
 
     Args:
         references: an archive, whose entries have the columns ``step`` and ``episode``, or one
@@ -36,7 +36,7 @@ class FinalStateMeasure(ReferenceMeasure):
     """
 
     final_only = True
-    share: Tensor
+    membership: Tensor
 
     def __init__(
         self,
@@ -53,21 +53,19 @@ class FinalStateMeasure(ReferenceMeasure):
                 f"saturation is {saturation}: give a positive distance, or None for none."
             )
         self.saturation = saturation
-        # Column j takes the mean over the rows of entry j.
-        means = [
-            states.new_full([len(states), 1], 1 / len(states), dtype=torch.float32)
-            for states in self.references
-        ]
-        self.register_buffer("share", torch.block_diag(*means))
+        # Column j marks the rows of entry j.
+        marks = [states.new_ones(len(states), 1, dtype=torch.float32) for states in self.references]
+        self.register_buffer("membership", torch.block_diag(*marks))
 
     def _distances(self, states: Tensor) -> Tensor:
         dtype = states.dtype if states.is_floating_point() else torch.float32
         final_states = torch.cat(self.references).flatten(1).to(dtype)
-        tables = [
-            self._cost(some, final_states) @ self.share.to(dtype)
+        membership = self.membership.to(dtype)
+        totals = [
+            self._cost(some, final_states) @ membership
             for some in states.flatten(1).to(dtype).split(max(1, _TABLE // len(final_states)))
         ]
-        return torch.cat(tables)
+        return torch.cat(totals) / membership.sum(dim=0)
 
     def _cost(self, states: Tensor, final_states: Tensor) -> Tensor:
         # Through a matrix product, distances would lose half of their digits.

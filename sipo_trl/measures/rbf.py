@@ -14,11 +14,11 @@ _LARGEST_ERROR = 1e-3
 
 
 class RBFMeasure(ReferenceMeasure):
-    r"""Negative mean kernel value, :math:`r_j(s) = -\frac{1}{H} \mathbb{E}_{s' \in \chi_j}
-    \exp(-\|s - s'\|^2 / 2\sigma^2)`.
+    r"""Minus the mean kernel value between a state and the states of each archived policy.
 
-    It lies in :math:`[-1/H, 0]`. The paper's :math:`\delta` is the greatest allowed similarity:
-    the constraint is :math:`D_j \ge -\delta`.
+    The reward :math:`r_j(s) = -\frac{1}{H} \mathbb{E}_{s' \in \chi_j} \exp(-\|s - s'\|^2 /
+    2\sigma^2)` lies in :math:`[-1/H, 0]`. The paper's :math:`\delta` is the greatest allowed
+    similarity: the constraint is :math:`D_j \ge -\delta`.
 
     The work is done in tiles, so that no more than a few megabytes are needed beside the
     references, however many there are; it assumes PyTorch's default float32 matmul precision.

@@ -28,7 +28,7 @@ class ReferenceMeasure(StateDistanceMeasure):
     def __init__(self, references: References, *, horizon: int = 1) -> None:
         super().__init__(len(references), horizon=horizon)
         mapped = isinstance(references, Archive)
-        tensors = [entry.states for entry in references] if mapped else list(references)
+        tensors = get_states(references)
         _check_form(tensors)
         self.state_shape = tensors[0].shape[1:] if tensors else None
         for index, tensor in enumerate(tensors):
@@ -73,6 +73,13 @@ class ReferenceMeasure(StateDistanceMeasure):
     @abstractmethod
     def _distances(self, states: Tensor) -> Tensor:
         """Return the distances [N, J] of states [N, *F] to at least one reference."""
+
+
+def get_states(references: References) -> list[Tensor]:
+    """Return the states [n_j, *F] of each archived policy."""
+    if isinstance(references, Archive):
+        return [entry.states for entry in references]
+    return list(references)
 
 
 def _check_form(references: Sequence[Tensor]) -> None:

@@ -7,7 +7,7 @@
 - :class:`Actor`: a policy that carries its description;
 - :class:`MaskedGRU`: memory with resets, for any number of agents;
 - :class:`ConvEncoder`: image features, shared with the Wasserstein critic;
-- :class:`BoundedTanhNormal`: bounded continuous actions;
+- :class:`BoundedTanhNormal`, :class:`OneHotChoice`, :class:`MaskedOneHotChoice`: distributions;
 - :func:`orthogonal`: the initialisation of them all.
 """
 
@@ -15,7 +15,7 @@ from sipo_trl.models.actor import Actor, actor_spec, build_actor, make_actor
 from sipo_trl.models.conv import ConvEncoder
 from sipo_trl.models.critic import build_critic, critic_spec, make_critic
 from sipo_trl.models.description import Action, Network, Observation
-from sipo_trl.models.distribution import BoundedTanhNormal
+from sipo_trl.models.distribution import BoundedTanhNormal, MaskedOneHotChoice, OneHotChoice
 from sipo_trl.models.gru import MaskedGRU
 from sipo_trl.models.initialization import orthogonal
 
@@ -25,8 +25,10 @@ __all__ = [
     "BoundedTanhNormal",
     "ConvEncoder",
     "MaskedGRU",
+    "MaskedOneHotChoice",
     "Network",
     "Observation",
+    "OneHotChoice",
     "actor_spec",
     "build_actor",
     "build_critic",

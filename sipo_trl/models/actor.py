@@ -17,12 +17,7 @@ from tensordict.nn import (
 from torch import nn
 from torchrl.data import Composite
 from torchrl.envs import EnvBase
-from torchrl.modules import (
-    IndependentNormal,
-    MaskedCategorical,
-    MaskedOneHotCategorical,
-    OneHotCategorical,
-)
+from torchrl.modules import IndependentNormal, MaskedCategorical
 
 from sipo_trl.models.description import (
     Action,
@@ -32,7 +27,7 @@ from sipo_trl.models.description import (
     as_key,
     check_choice,
 )
-from sipo_trl.models.distribution import BoundedTanhNormal
+from sipo_trl.models.distribution import BoundedTanhNormal, MaskedOneHotChoice, OneHotChoice
 from sipo_trl.models.environment import EnvironmentReader
 from sipo_trl.models.gaussian import GaussianHead
 from sipo_trl.models.initialization import ACTION_GAIN, orthogonal
@@ -217,10 +212,10 @@ def _discrete(action: Action, mask_key: NestedKey | None) -> Parts:
     logits = (*action.group, "logits")
     one_hot = action.kind == "one_hot"
     if mask_key is None:
-        family = OneHotCategorical if one_hot else torch.distributions.Categorical
+        family = OneHotChoice if one_hot else torch.distributions.Categorical
         return head, [logits], _sampler(action, {"logits": logits}, family, {})
     parameters = {"logits": logits, "mask": mask_key}
-    family = MaskedOneHotCategorical if one_hot else MaskedCategorical
+    family = MaskedOneHotChoice if one_hot else MaskedCategorical
     return head, [logits], _sampler(action, parameters, family, {"neg_inf": MASKED_LOGIT})
 
 

@@ -1,9 +1,10 @@
-"""The squashed Gaussian of bounded continuous actions."""
+"""Distributions of actions, where TorchRL's own do not serve."""
 
 from __future__ import annotations
 
 import torch
 from torch import distributions
+from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical
 from torchrl.modules.distributions.continuous import SafeTanhTransform
 
 
@@ -43,3 +44,36 @@ class BoundedTanhNormal(distributions.TransformedDistribution):
         for transform in self.transforms:
             action = transform(action)
         return action
+
+
+class _OneMode:
+    """Break ties between the most likely choices, all of which TorchRL would return as one."""
+
+    logits: torch.Tensor
+
+    @property
+    def deterministic_sample(self) -> torch.Tensor:
+        """The first of the most likely choices, one-hot ``[*, n]``."""
+        best = self.logits.argmax(dim=-1, keepdim=True)
+        return torch.zeros_like(self.logits, dtype=torch.long).scatter(-1, best, 1)
+
+
+class OneHotChoice(_OneMode, OneHotCategorical):
+    """TorchRL's one-hot categorical, whose deterministic sample is one-hot even at ties.
+
+    A fresh policy that observes zeros has nothing but ties: its biases are zero.
+
+    Example:
+        >>> OneHotChoice(logits=torch.zeros(3)).deterministic_sample
+        tensor([1, 0, 0])
+    """
+
+
+class MaskedOneHotChoice(_OneMode, MaskedOneHotCategorical):
+    """The same for masked choices.
+
+    Example:
+        >>> mask = torch.tensor([False, True, True])
+        >>> MaskedOneHotChoice(logits=torch.zeros(3), mask=mask).deterministic_sample
+        tensor([0, 1, 0])
+    """

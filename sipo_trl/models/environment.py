@@ -134,7 +134,7 @@ class EnvironmentReader:
         one = (0,) * self._batch_dims
         low, high = spec.space.low[one], spec.space.high[one]
         action = Action(key=self.action_key, kind="continuous", size=spec.shape[-1])
-        # Unbounded specs hold the dtype's extremes rather than infinities.
-        if isinstance(spec, Bounded) and torch.isfinite(high - low).all():
+        # Unbounded specs hold the dtype's extremes, whose difference overflows.
+        if torch.isfinite(high - low).all():
             action.low, action.high = low.tolist(), high.tolist()
         return action

@@ -67,7 +67,7 @@ class Attempt:
         broken = [
             k
             for k, v in row.items()
-            if k.startswith(("loss_", "wasserstein_")) and not math.isfinite(v)
+            if k.startswith(("loss_", "measure_")) and not math.isfinite(v)
         ]
         if broken or not bool(batch["next", "reward"].isfinite().all()):
             raise RunError(

@@ -35,9 +35,18 @@ def launch(program: str, schema: type, main: Callable[[DictConfig], None]) -> No
     try:
         if not any(argument.startswith("-") for argument in sys.argv[1:]):
             _check(program, sys.argv[1:])
-        hydra.main(version_base="1.3", config_path=str(CONF), config_name=program)(main)()
-    except (RunError, ArchiveError) as error:
+    except RunError as error:
         _fail(str(error))
+
+    # Within Hydra, which would print a traceback for any exception that leaves it.
+    @hydra.main(version_base="1.3", config_path=str(CONF), config_name=program)
+    def run(config: DictConfig) -> None:
+        try:
+            main(config)
+        except (RunError, ArchiveError) as error:
+            _fail(str(error))
+
+    run()
 
 
 def _register(program: str, schema: type) -> None:

@@ -97,7 +97,7 @@ def evaluate(
             "return": returns.unsqueeze(1).expand_as(played)[kept],
             "success": success.unsqueeze(1).expand_as(played)[kept],
         }
-    )
+    ).auto_batch_size_(1)
     for key in columns:
         data[key] = following.get(key)[kept]
     return Evaluation(data, returns, success, lengths, distances)

@@ -136,7 +136,8 @@ class Learner:
         self.gae(batch)
         metrics.update(self._improve(batch))
         metrics["multiplier"] = self.multipliers.update(metrics["distance"])
-        return metrics.update(self.distance.measure.update(batch["next", "diversity_state"]))
+        learned = self.distance.measure.update(batch["next", "diversity_state"])
+        return metrics.update({f"measure_{name}": value for name, value in learned.items()})
 
     def _episodes(self, batch: TensorDictBase) -> tuple[TensorDict, Tensor]:
         """What the finished episodes achieved, and each step's running returns [B, T, 1 + J]."""

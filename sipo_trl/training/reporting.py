@@ -104,15 +104,14 @@ class Reporter:
             f"policy {iteration.index + 1}/{self.iterations}",
             f"{_bar(done)} {done:4.0%}",
             f"ETA {_clock(left)}, run {_clock(whole)}",
-            f"return {row['return']:.3g}",
         ]
-        learner = iteration.attempt.learner
-        for j, bound in enumerate(learner.multipliers.threshold.tolist(), start=1):
-            holds = ">=" if row[f"distance_{j}"] >= bound else "<"
-            parts.append(
-                f"D{j} {row[f'distance_{j}']:.3g} {holds} {bound:.3g}, "
-                f"lambda {row[f'multiplier_{j}']:.2g}"
-            )
+        if not row["episodes"]:
+            return " | ".join([*parts, "no episode has ended in this batch"])
+        parts.append(f"return {row['return']:.3g}")
+        for j, bound in enumerate(iteration.attempt.learner.multipliers.threshold.tolist(), 1):
+            distance, multiplier = row[f"distance_{j}"], row[f"multiplier_{j}"]
+            holds = ">=" if distance >= bound else "<"
+            parts.append(f"D{j} {distance:.3g} {holds} {bound:.3g}, lambda {multiplier:.2g}")
         return " | ".join(parts)
 
     @staticmethod

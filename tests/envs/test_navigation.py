@@ -195,6 +195,14 @@ def test_given_landmarks_are_used():
     assert env.reset()["observation"].tolist() == [0, 0, 0.5, 0, 0, 0.5, -0.5, 0]
 
 
+def test_loading_a_layout_leaves_the_tensor_that_was_given_alone():
+    given = CROSS.clone()
+    env = NavigationEnv(landmarks=given)
+    env.load_state_dict(NavigationEnv(seed=0).state_dict())
+    assert torch.equal(given, CROSS)
+    assert not torch.equal(env.landmarks, CROSS)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -181,6 +181,17 @@ def test_deterministic_choices_are_the_most_likely_legal_ones(kind):
     assert (action == best).all()
 
 
+@pytest.mark.parametrize("kind", ["one_hot", "masked_one_hot"])
+def test_deterministic_one_hot_actions_are_one_hot_even_at_ties(kind):
+    actor = build_actor(observations=OBSERVATION, **KINDS[kind])
+    mask = torch.tensor([[True, True, True], [False, True, True]])
+    data = TensorDict(observation=torch.zeros(2, 4), action_mask=mask, batch_size=[2])
+    with set_exploration_type(ExplorationType.DETERMINISTIC):
+        action = actor(data)["action"]
+    second = [0, 1, 0] if kind == "masked_one_hot" else [1, 0, 0]
+    assert action.tolist() == [[1, 0, 0], second]
+
+
 @pytest.mark.parametrize("kind", ["masked", "masked_one_hot"])
 def test_masked_choices_are_never_sampled_and_the_rest_is_renormalised(kind):
     actor = build_actor(observations=OBSERVATION, **KINDS[kind])

@@ -82,9 +82,12 @@ def test_unsupported_actions_are_named(spec):
         EnvironmentReader(specs(spec)).action()
 
 
-def test_agents_with_different_choices_are_refused():
+@pytest.mark.parametrize(
+    "spec", [MultiCategorical([4, 4, 5]).expand(7, 3), Binary(3, shape=(7, 3))]
+)
+def test_unsupported_group_actions_are_named(spec):
     with pytest.raises(ValueError, match="unsupported spec"):
-        EnvironmentReader(team(MultiCategorical([4, 4, 5]).expand(7, 3))).action()
+        EnvironmentReader(team(spec)).action()
 
 
 def test_several_actions_are_refused():
