@@ -23,6 +23,11 @@ def test_registered_builder_gets_its_arguments():
     assert policy.policy_spec == spec
 
 
+@pytest.mark.parametrize("name", registry._OWN_BUILDERS)
+def test_own_builders_exist(name):
+    assert callable(registry._find_builder(name))
+
+
 def test_own_builder_is_imported_when_it_is_used(monkeypatch, tmp_path):
     (tmp_path / "lazy_models.py").write_text(
         "from torch import nn\ndef build(*, width): return nn.Linear(width, 1)\n"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sipo_trl.archive._files import REMEDY, FileRecord, read_json
+from sipo_trl.archive._files import MALFORMED, REMEDY, FileRecord, read_json
 from sipo_trl.archive._tensors import TensorRecord
 from sipo_trl.archive.error import ArchiveError
 
@@ -44,7 +44,7 @@ class Document:
                 config=dict(document["config"]),
             )
             parsed._check(files)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except MALFORMED as error:
             raise ArchiveError(f"{path}: damaged: {error!r}. {REMEDY}") from error
         return parsed
 

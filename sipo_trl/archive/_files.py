@@ -16,6 +16,9 @@ from sipo_trl.archive.error import ArchiveError
 
 REMEDY = "Restore the archive from a copy."
 
+# What taking an unexpected document apart may raise.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
 
 @dataclass(frozen=True)
 class FileRecord:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from sipo_trl.archive._document import DOCUMENT
 from sipo_trl.archive._files import (
+    MALFORMED,
     REMEDY,
     FileRecord,
     check_size,
@@ -25,6 +26,7 @@ MANIFEST = "manifest.json"
 ENTRIES = "entries"
 FORMAT = "sipo_trl.archive"
 VERSION = 1
+_CREATE = "make a new archive there with Archive.create."
 
 
 def entry_name(index: int) -> str:
@@ -62,7 +64,7 @@ class Manifest:
             raise ArchiveError(f"{path}: damaged: its own SHA-256 does not match. {REMEDY}")
         try:
             manifest = cls._from_json(document)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except MALFORMED as error:
             raise ArchiveError(f"{path}: damaged: {error!r}. {REMEDY}") from error
         # Also of an empty archive: the next append writes there.
         _refuse_link(folder / ENTRIES)
@@ -140,13 +142,13 @@ def _checksum(document: dict[str, Any]) -> str:
 
 def _check_files(folder: Path, files: dict[str, FileRecord]) -> None:
     """Check that an entry's files exist, have their sizes and lie within the entry."""
-    folders = {folder}
+    parents: set[str] = set()
     for name in files:
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts:
-            raise ArchiveError(f"{folder}: the file name {name!r} leads out of it. {REMEDY}")
-        folders.update(folder / parent for parent in path.parents)
-    for parent in folders:
+        *above, file = name.split("/")
+        if len(above) > 1 or not {*above, file}.isdisjoint({"", ".", ".."}):
+            raise ArchiveError(f"{folder}: {name!r} is no file name that an entry has. {REMEDY}")
+        parents.update(above)
+    for parent in (folder, *(folder / name for name in parents)):
         _refuse_link(parent)
     for name, record in files.items():
         check_size(folder / name, record)
@@ -155,6 +157,3 @@ def _check_files(folder: Path, files: dict[str, FileRecord]) -> None:
 def _refuse_link(folder: Path) -> None:
     if folder.is_symlink():
         raise ArchiveError(f"{folder}: a link, which may lead out of the archive. {REMEDY}")
-
-
-_CREATE = "make a new archive there with Archive.create."

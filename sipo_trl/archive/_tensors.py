@@ -14,13 +14,9 @@ from sipo_trl.archive.error import ArchiveError
 
 CHUNK_BYTES = 1 << 22
 
-DTYPES = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in (
-        *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
-        *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
-    )
-}
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_OTHERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (*_FLOATS, *_OTHERS)}
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class TensorRecord:
 
     @classmethod
     def from_json(cls, document: Any) -> "TensorRecord":
-        """Read a record; anything unexpected raises a ``LookupError``, type or value error."""
+        """Read a record; anything unexpected raises one of the ``MALFORMED`` errors."""
         shape = tuple(document["shape"])
         if not all(type(size) is int and 0 <= size < 2**63 for size in shape):
             raise ValueError(f"{document['shape']} is not a shape")

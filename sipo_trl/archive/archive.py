@@ -214,10 +214,9 @@ class Archive:
             if entry is None or entry.files != files:
                 entry = Entry(self.path / ENTRIES / entry_name(index), files, verify=self._verify)
             entries.append(entry)
+        form = entries[0].document.columns["states"].shape[1:] if entries else None
         for statistic in (manifest.state_mean, manifest.state_std):
-            if statistic is not None and (
-                not entries or statistic.shape != entries[0].document.columns["states"].shape[1:]
-            ):
+            if statistic is not None and statistic.shape != form:
                 raise ArchiveError(
                     f"{self.path / MANIFEST}: damaged: its statistics are of {statistic.numel()} "
                     f"features, which is not what the states have. {REMEDY}"

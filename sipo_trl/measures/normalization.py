@@ -33,8 +33,8 @@ class StateNormalizer(nn.Module):
 
     def __init__(self, mean: Tensor, std: Tensor, *, floor: float = 1e-3) -> None:
         super().__init__()
-        self.register_buffer("mean", mean.clone())
-        self.register_buffer("scale", torch.where(std < floor, 1.0, std))
+        self.register_buffer("mean", mean.detach().clone())
+        self.register_buffer("scale", torch.where(std < floor, 1.0, std.detach()))
 
     @classmethod
     def identity(cls) -> "StateNormalizer":

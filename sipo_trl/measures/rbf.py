@@ -96,7 +96,7 @@ class RBFMeasure(ReferenceMeasure):
         assert self.state_shape is not None
         features = math.prod(self.state_shape)
         variance = self.variance * (features if self.per_dimension else 1)
-        scale = math.sqrt(math.log2(math.e) / variance) / self.normalizer.scale
+        scale = math.sqrt(math.log2(math.e) / variance) / self.normalizer.scale.double()
         return scale.expand(self.state_shape).flatten()
 
     @torch.no_grad()

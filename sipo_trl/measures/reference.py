@@ -23,12 +23,23 @@ class ReferenceMeasure(StateDistanceMeasure):
     Args:
         references: an archive, or one tensor [n_j, *F] per archived policy; may be empty.
         horizon: see :class:`~sipo_trl.measures.StateDistanceMeasure`.
+
+    Attributes:
+        state_shape: the shape F of a state, or ``None`` without references.
+
+    Example:
+        >>> class NearestState(ReferenceMeasure):
+        ...     def _distances(self, states):
+        ...         tables = [torch.cdist(states, reference) for reference in self.references]
+        ...         return torch.stack([table.amin(dim=1) for table in tables], dim=1)
+        >>> NearestState([torch.tensor([[1.0], [5.0]])]).reward(torch.tensor([[3.5]]))
+        tensor([[1.5000]])
     """
 
     def __init__(self, references: References, *, horizon: int = 1) -> None:
         super().__init__(len(references), horizon=horizon)
         mapped = isinstance(references, Archive)
-        tensors = get_states(references)
+        tensors = _get_states(references)
         _check_form(tensors)
         self.state_shape = tensors[0].shape[1:] if tensors else None
         for index, tensor in enumerate(tensors):
@@ -61,21 +72,26 @@ class ReferenceMeasure(StateDistanceMeasure):
         dtype = states.dtype if states.is_floating_point() else torch.float32
         if self.state_shape is None:
             return torch.zeros(*states.shape[:-1], 0, dtype=dtype, device=states.device)
+        distances = self._distances(self._flatten(states, self.state_shape))
         batch = states.shape[: states.ndim - len(self.state_shape)]
-        if states.shape[len(batch) :] != self.state_shape:
-            raise ValueError(
-                f"The states have the shape {list(states.shape)}, but the references' states have "
-                f"the shape {list(self.state_shape)}: measure the states that were archived."
-            )
-        distances = self._distances(states.reshape(-1, *self.state_shape))
         return (distances / self.horizon).to(dtype).reshape(*batch, self.num_references)
 
     @abstractmethod
     def _distances(self, states: Tensor) -> Tensor:
         """Return the distances [N, J] of states [N, *F] to at least one reference."""
 
+    @staticmethod
+    def _flatten(states: Tensor, shape: torch.Size) -> Tensor:
+        """Turn states [*, *F] into [N, *F]."""
+        if states.shape[-len(shape) :] != shape:
+            raise ValueError(
+                f"The states have the shape {list(states.shape)}, but those of the references have "
+                f"the shape {list(shape)}: measure the kind of states that was archived."
+            )
+        return states.reshape(-1, *shape)
 
-def get_states(references: References) -> list[Tensor]:
+
+def _get_states(references: References) -> list[Tensor]:
     """Return the states [n_j, *F] of each archived policy."""
     if isinstance(references, Archive):
         return [entry.states for entry in references]

@@ -101,9 +101,9 @@ class WassersteinMeasure(ReferenceMeasure):
         """
         if self.state_shape is None:
             return super().update(states)
-        flat = states.detach().reshape(-1, *self.state_shape)
+        flat = self._flatten(states.detach(), self.state_shape)
         # The fractions of multiples of the golden ratio fill the unit interval evenly.
-        offset = (self.updates * _GOLDEN_RATIO) % 1
+        offset = (self.updates.double() * _GOLDEN_RATIO) % 1
         self.critics.zero_grad()
         distance = self._ascend([flat], offset, 1.0) + self._ascend(self.references, offset, -1.0)
         self._step()

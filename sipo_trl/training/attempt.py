@@ -54,6 +54,7 @@ class Attempt:
             device=collector.device,
             track_traj_ids=False,
             trust_policy=True,
+            auto_register_policy_transforms=False,  # `remembering` has done it
         )
 
     def components(self) -> dict[str, Any]:

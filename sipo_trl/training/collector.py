@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from tensordict import TensorDict
@@ -38,7 +39,7 @@ class ResumableCollector(Collector):
             frames=self._frames,
             iter=self._iter,
             carrier=dict(self._carrier.clone().flatten_keys(".").items()),
-            **{name: dict(part.state_dict()) for name, part in self._stateful_parts().items()},
+            **{name: deepcopy(part.state_dict()) for name, part in self._stateful_parts().items()},
         )
 
     def load_state_dict(self, state_dict: Mapping[str, Any], **kwargs: Any) -> None:

@@ -206,9 +206,16 @@ class CollectorConfig:
 
     num_envs: int = 64
     """Copies of the environment that step together."""
-    frames_per_batch: int = 4000
+    frames_per_batch: int = 4096
     """Environment steps between two updates, over all copies."""
     device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.frames_per_batch % self.num_envs:
+            raise ValueError(
+                f"collector.frames_per_batch is {self.frames_per_batch}, which is no multiple of "
+                f"collector.num_envs, {self.num_envs}: every copy makes the same number of steps"
+            )
 
 
 @dataclass

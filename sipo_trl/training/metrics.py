@@ -49,9 +49,9 @@ class MetricsTable:
 
     def append(self, row: Mapping[str, float]) -> None:
         """Adds a row; the first decides the columns."""
-        new = not self.path.exists()
+        new = not self.path.exists() or not self.path.stat().st_size
         with self.path.open("a", newline="") as file:
-            writer = csv.writer(file)
+            writer = csv.writer(file, lineterminator="\n")
             if new:
                 writer.writerow(row)
             writer.writerow(row.values())
@@ -66,10 +66,9 @@ class MetricsTable:
 
     def cut(self, rows: int) -> None:
         """Keeps the first ``rows`` rows."""
-        kept = self.read()[:rows]
-        self.path.unlink(missing_ok=True)
-        for row in kept:
-            self.append(row)
+        if self.path.exists():
+            lines = self.path.read_text().splitlines(keepends=True)
+            self.path.write_text("".join(lines[: rows + 1] if rows else []))
 
 
 def _parse(header: Sequence[str], line: Sequence[str]) -> Row:

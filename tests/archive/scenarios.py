@@ -42,7 +42,7 @@ def play(*scenarios: Callable[[Path], Any], folder: Path, before: Sequence[str] 
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=500,
     )
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
@@ -159,7 +159,7 @@ def killed_at_any_moment(folder: Path) -> dict[str, Any]:
     append_next(path)
     period = time.perf_counter() - started
     kills, good = 0, True
-    for _ in range(20):
+    for _ in range(15):
         pid = fork(append_forever)
         time.sleep(generator.uniform(0, 3) * period)
         os.kill(pid, signal.SIGKILL)
@@ -226,7 +226,8 @@ def two_million_states(folder: Path) -> dict[str, Any]:
     ).view(-1, 18)
     states[-1] = 1.0
     archive = Archive.create(folder / "archive")
-    archive.append(states[:1])
+    # The first append of a process also loads code, which is not the question.
+    Archive.create(folder / "other").append(states[:1])
     unlimited = resource.RLIM_INFINITY
     resource.setrlimit(resource.RLIMIT_DATA, (status("VmData") + (32 << 20), unlimited))
     archive.append(states)
@@ -236,7 +237,7 @@ def two_million_states(folder: Path) -> dict[str, Any]:
     Path("/proc/self/clear_refs").write_text("5")  # The peak is counted from here.
     before = status("VmRSS")
     opened = Archive.open(folder / "archive")
-    findings = {"shape": opened[1].states.shape, "last": opened[1].states[-1].tolist()}
+    findings = {"shape": opened[0].states.shape, "last": opened[0].states[-1].tolist()}
     return findings | {"megabytes": (status("VmHWM") - before) / 2**20}
 
 

@@ -398,5 +398,5 @@ def test_any_sequence(tmp_path):
     class Machine(ArchiveMachine):
         folder = tmp_path
 
-    Machine.TestCase.settings = settings(max_examples=15, stateful_step_count=10, deadline=None)
+    Machine.TestCase.settings = settings(max_examples=10, stateful_step_count=10, deadline=None)
     Machine.TestCase().runTest()

@@ -66,7 +66,7 @@ def test_refused_by_the_system_at_every_step(findings):
 
 def test_killed_at_any_moment(findings):
     finding = findings["killed_at_any_moment"]
-    assert finding["kills"] == 20
+    assert finding["kills"] == 15
     assert finding["intact"]
 
 

@@ -66,6 +66,15 @@ class TestTensors:
         with pytest.raises(ArchiveError, match=r"entry\.json: cannot be read"):
             opened[1].metrics  # noqa: B018
 
+    def test_turned_into_a_link_after_opening(self, archive, tmp_path):
+        entry = archive.append(torch.zeros(3, 2))
+        opened = Archive.open(archive.path)
+        path = entry.path / "states" / "states.memmap"
+        path.rename(tmp_path / "elsewhere")
+        path.symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(ArchiveError, match=r"states\.memmap: not a regular file"):
+            opened[0].states  # noqa: B018
+
 
 class TestFinalStates:
     def test_last_step_of_each_episode_in_any_order(self, archive):

@@ -116,7 +116,10 @@ def test_first_version_stays_readable(path):
     (entry,) = manifest["entries"]
     assert entry["name"] == "0001"
     assert set(entry["files"]) == {
-        *("entry.json", "states/meta.json", "states/states.memmap", "policy/meta.json"),
+        "entry.json",
+        "states/meta.json",
+        "states/states.memmap",
+        "policy/meta.json",
     }
     assert set(entry["files"]["entry.json"]) == {"size", "sha256"}
     document = json.loads((path / "entries" / "0001" / "entry.json").read_text())

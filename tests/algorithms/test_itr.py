@@ -1,0 +1,99 @@
+import copy
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from runs import Quiet, contents, start
+
+sys.path.append(str(Path(__file__).parents[1] / "training"))
+from settings import small_config
+
+from sipo_trl.algorithms.itr import typed
+from sipo_trl.archive import Archive
+from sipo_trl.training import Iteration
+from sipo_trl.training.config import NetworkConfig, RBFConfig, WassersteinConfig
+
+
+def test_the_archive_grows_by_one_policy_per_iteration(tmp_path) -> None:
+    folder = start(small_config(iterations=3), tmp_path / "run")
+    archive = Archive.open(folder.path / "archive")
+    assert len(archive) == 3
+    for index, entry in enumerate(archive):
+        assert len(entry.metrics["distances"]) == len(entry.metrics["multipliers"]) == index
+        assert set(entry.data.keys()) >= {"states", "step", "episode", "return", "success", "landmark"}
+        assert entry.config["env"]["name"] == "navigation"
+        action = entry.load_policy()(small_config().env.make(2, seed=0).reset())["action"]
+        assert action.shape == (2, 2)
+    assert not list(folder.path.glob("iterations/*/checkpoints"))
+    assert len(list(folder.path.glob("iterations/*/metrics.csv"))) == 3
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        small_config(),
+        small_config(RBFConfig(delta=0.1)),
+        small_config(WassersteinConfig(delta=0.1)),
+        small_config(network=NetworkConfig(hidden=[8], gru=8)),
+    ],
+    ids=["final_state", "rbf", "wd", "recurrent"],
+)
+def test_one_seed_one_result_and_a_stopped_run_goes_on_exactly(tmp_path, config) -> None:
+    whole = contents(start(config, tmp_path / "whole"))
+    assert whole == contents(start(copy.deepcopy(config), tmp_path / "again"))
+    config.seed = 1
+    assert whole != contents(start(config, tmp_path / "other"))
+    config.seed = 0
+    for save_at, stop_at in [(1, 1), (3, 5), (6, 6), (9, 11), (14, 15)]:
+        path = tmp_path / f"stopped_{stop_at}"
+        with pytest.raises(KeyboardInterrupt):
+            start(config, path, Quiet(save_at, stop_at))
+        assert contents(start(config, path)) == whole
+
+
+def test_a_finished_run_can_be_extended(tmp_path) -> None:
+    longer = contents(start(small_config(iterations=3), tmp_path / "longer"))
+    start(small_config(iterations=2), tmp_path / "extended")
+    extended = contents(start(small_config(iterations=3), tmp_path / "extended"))
+    # Entry documents keep the settings that they were made with, and those say how many.
+    names = [name for name in longer if name.endswith((".memmap", ".csv"))]
+    assert names
+    assert {name: extended[name] for name in names} == {name: longer[name] for name in names}
+
+
+def test_attempts_share_the_budget_and_the_best_one_counts(tmp_path) -> None:
+    config = small_config()
+    config.env.solved = 2.0  # out of reach
+    folder = start(config, tmp_path / "run")
+    archive = Archive.open(folder.path / "archive")
+    for index in (0, 1):
+        table = (folder.iteration(index) / "metrics.csv").read_text().splitlines()[1:]
+        attempts = [line.split(",")[0] for line in table]
+        frames = [int(line.split(",")[1]) for line in table]
+        assert set(attempts) == {"0", "1"}
+        assert max(frames) <= config.budget.frames
+    assert archive[0].metrics["return"] <= 1
+
+
+def test_an_attempt_stops_once_it_is_confirmed(tmp_path) -> None:
+    config = small_config(iterations=1)
+    config.env.solved, config.algorithm.settle = -1.0, 2  # solved by anything
+    folder = start(config, tmp_path / "run")
+    rows = (folder.iteration(0) / "metrics.csv").read_text().splitlines()[1:]
+    assert 2 <= len(rows) < config.budget.frames / config.collector.frames_per_batch / 2
+
+
+def test_evaluation_leaves_no_trace_in_the_random_generators(tmp_path) -> None:
+    iteration = Iteration(small_config(), Archive.create(tmp_path / "archive"), tmp_path / "it")
+    before = torch.get_rng_state()
+    first = iteration.evaluate(iteration.attempt.learner.actor)
+    second = iteration.evaluate(iteration.attempt.learner.actor)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(first.evaluation.columns["states"], second.evaluation.columns["states"])
+
+
+def test_settings_survive_the_file(tmp_path) -> None:
+    config = small_config(RBFConfig(delta=0.3, variance=0.5))
+    folder = start(small_config(RBFConfig(delta=0.3, variance=0.5), iterations=0), tmp_path / "run")
+    assert typed(folder.config).as_dict() == {**config.as_dict(), "iterations": 0}

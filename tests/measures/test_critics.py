@@ -1,0 +1,59 @@
+import torch
+import torch.nn.functional as F
+from single_critics import image_critic, vector_critic
+
+from sipo_trl.measures.critics import CHANNELS, ImageCritics, VectorCritics
+
+
+def test_vector_critics_equal_single_networks():
+    critics = VectorCritics(3, 5, hidden=[16, 8], bound=1.0)
+    shared, own = torch.randn(1, 7, 5), torch.randn(3, 7, 5)
+    for index in range(3):
+        single = vector_critic(critics, index)
+        torch.testing.assert_close(critics(shared)[index], single(shared[0])[:, 0])
+        torch.testing.assert_close(critics(own)[index], single(own[index])[:, 0])
+
+
+def test_image_critics_equal_single_networks():
+    critics = ImageCritics(3, [2, 84, 84], hidden=[16], bound=0.1)
+    shared, own = torch.randn(1, 4, 2, 84, 84), torch.randn(3, 4, 2, 84, 84)
+    for index in range(3):
+        single = image_critic(critics, index)
+        torch.testing.assert_close(critics(shared)[index], single(shared[0])[:, 0])
+        torch.testing.assert_close(critics(own)[index], single(own[index])[:, 0])
+
+
+def test_the_papers_image_critic_has_the_papers_size():
+    critics = ImageCritics(1, [12, 84, 84], hidden=[256], bound=0.01)
+    convolutions = sum(9 * i * o + o for i, o in zip((12, *CHANNELS), CHANNELS, strict=False))
+    hidden = 32 * 6 * 6 * 256 + 256  # 84 -> 42 -> 21 -> 11 -> 6
+    assert sum(p.numel() for p in critics.parameters()) == convolutions + hidden + 256
+
+
+def test_totals_are_weighted_sums_of_scores():
+    critics = VectorCritics(3, 5, hidden=[16, 8], bound=1.0)
+    states, weights = torch.randn(3, 7, 5), torch.randn(3, 7)
+    expected = (critics(states) * weights).sum(dim=1)
+    torch.testing.assert_close(critics.total(states, weights), expected)
+    expected = (critics(states[:1]) * weights[:1]).sum(dim=1)
+    torch.testing.assert_close(critics.total(states[:1], weights[:1]), expected)
+
+
+def test_parameters_start_within_the_bound_and_differ():
+    critics = VectorCritics(2, 5, hidden=[16], bound=0.01)
+    for parameter in critics.parameters():
+        assert 0.005 < parameter.abs().max() <= 0.01
+        assert not torch.equal(parameter[0], parameter[1])
+
+
+def test_the_width_is_that_of_the_largest_activation(monkeypatch):
+    sizes = []
+    original = F.leaky_relu_
+    monkeypatch.setattr(F, "leaky_relu_", lambda x, a: sizes.append(x.numel()) or original(x, a))
+    for critics, shape in (
+        (VectorCritics(3, 9, hidden=[4, 16], bound=0.1), [9]),
+        (ImageCritics(3, [2, 84, 84], hidden=[16], bound=0.1), [2, 84, 84]),
+    ):
+        sizes.clear()
+        critics(torch.randn(1, 5, *shape))
+        assert critics.width == max(sizes) // 5

@@ -1,0 +1,30 @@
+import torch
+
+from sipo_trl.measures._kernel import kernel_error, kernel_mean
+
+
+def test_the_operator_keeps_its_contract():
+    states, references = torch.randn(6, 3), torch.randn(9, 3)
+    arguments = (states, references, references.mean(0), torch.ones(3), False)
+    torch.library.opcheck(kernel_mean, arguments)
+
+
+def test_the_centre_serves_accuracy_only():
+    states, references = torch.randn(6, 3), torch.randn(9, 3)
+    one, other = (
+        kernel_mean(states, references, centre, torch.ones(3), True)
+        for centre in (torch.zeros(3), torch.full([3], 10.0))
+    )
+    torch.testing.assert_close(one, other, rtol=1e-10, atol=0)
+
+
+def test_the_error_stays_below_its_bound():
+    scale = torch.ones(5)
+    for spread in (1.0, 10.0, 100.0, 1000.0):
+        references = spread * torch.randn(800, 5)
+        states = references[:200] + 0.3 * torch.randn(200, 5)
+        arguments = (states, references, references.mean(0), scale)
+        approximate, exact = kernel_mean(*arguments, False).double(), kernel_mean(*arguments, True)
+        error = ((approximate - exact) / exact).abs().max().item()
+        bound = kernel_error(*arguments[1:])
+        assert error < bound < max(1e-4, 1e5 * error)

@@ -1,0 +1,116 @@
+import math
+
+import pytest
+import torch
+from settings import small_config
+from torchrl.envs import EnvBase
+
+from sipo_trl.measures import FinalStateMeasure, RBFMeasure, WassersteinMeasure
+from sipo_trl.objectives import LagrangeMultipliers
+from sipo_trl.training import Attempt, Learner
+from sipo_trl.training.config import NetworkConfig, PPOConfig
+
+REFERENCES = [torch.randn(10, 2) * 0.3, torch.randn(7, 2) * 0.3 + 0.5]
+
+
+def make_env() -> EnvBase:
+    return small_config().env.make(8, seed=0)
+
+
+def make_learner(measure=None, rewards="heads", **ppo) -> Learner:
+    measure = measure or FinalStateMeasure(REFERENCES)
+    return Learner(
+        make_env(),
+        measure,
+        LagrangeMultipliers(measure.num_references, 0.4, lr=0.5),
+        network=NetworkConfig(hidden=[16]),
+        ppo=PPOConfig(epochs=2, minibatches=2, **ppo),
+        rewards=rewards,
+    )
+
+
+@torch.no_grad()
+def collect(learner: Learner, steps: int = 20):
+    return make_env().rollout(steps, learner.policy, break_when_any_done=False)
+
+
+@pytest.mark.parametrize("rewards", ["heads", "summed", "filter"])
+@pytest.mark.parametrize(
+    "measure", [FinalStateMeasure, RBFMeasure, WassersteinMeasure], ids=lambda m: m.__name__
+)
+def test_an_update_moves_all_that_learns(rewards, measure) -> None:
+    torch.manual_seed(0)
+    learner = make_learner(measure(REFERENCES), rewards)
+    before = {
+        name: {k: v.clone() for k, v in part.state_dict().items()}
+        for name, part in learner.components().items()
+        if name in ("actor", "critic", "measure")
+    }
+    metrics = learner.update(collect(learner))
+    for name in ("actor", "critic"):
+        after = learner.components()[name].state_dict()
+        assert any(not torch.equal(after[k], v) for k, v in before[name].items())
+    learned = any(
+        not torch.equal(learner.components()["measure"].state_dict()[k], v)
+        for k, v in before["measure"].items()
+    )
+    assert learned == (measure is WassersteinMeasure)
+    assert metrics["distance"].shape == metrics["multiplier"].shape == (2,)
+    assert all(math.isfinite(metrics[k]) for k in metrics.keys() if k.startswith("loss_"))
+
+
+def test_metrics_are_those_of_finished_episodes() -> None:
+    learner = make_learner()
+    batch = collect(learner)
+    following = batch["next"].clone()
+    done = following["done"].squeeze(-1)
+    metrics = learner.update(batch)
+    assert metrics["episodes"] == done.sum()
+    assert metrics["success"] == following["success"].squeeze(-1)[done].float().mean()
+    final = FinalStateMeasure(REFERENCES).reward(following["diversity_state"])[done].mean(0)
+    torch.testing.assert_close(metrics["distance"], final)
+    torch.testing.assert_close(metrics["multiplier"], (0.5 * (0.4 - final)).clamp(0, 10))
+
+
+def test_an_empty_archive_is_plain_ppo() -> None:
+    learner = make_learner(FinalStateMeasure([]), normalize_intrinsic=True)
+    metrics = learner.update(collect(learner))
+    assert metrics["distance"].shape == (0,)
+    assert learner.critic(make_env().reset())["state_value"].shape == (8, 1)
+
+
+def test_it_learns_to_reach_a_landmark_and_then_to_keep_away() -> None:
+    torch.manual_seed(0)
+    config = small_config()
+    config.env.horizon, config.network.hidden = 60, [32, 32]
+    config.collector.num_envs, config.collector.frames_per_batch = 32, 1024
+    config.ppo = PPOConfig(entropy=0.0, discount=0.99, minibatches=2, epochs=5, actor_lr=2e-3)
+    first = Attempt(config, config.env.make(32, seed=0), FinalStateMeasure([]))
+    rows = [first.step() for _ in range(25)]
+    assert rows[-1]["success"] > 0.9
+    batch = first.collector.next()["next"]
+    finals = batch["diversity_state"][batch["done"].squeeze(-1)]
+    second = Attempt(config, config.env.make(32, seed=0), FinalStateMeasure([finals], saturation=0.4))
+    second.learner.multipliers.value.fill_(5.0)
+    rows = [second.step() for _ in range(25)]
+    assert max(row["distance_1"] for row in rows[-5:]) > rows[0]["distance_1"]
+
+
+def test_recurrent_policies_learn_from_chunks() -> None:
+    config = small_config(network=NetworkConfig(hidden=[8], gru=8))
+    attempt = Attempt(config, config.env.make(8, seed=0), FinalStateMeasure(REFERENCES))
+    row = attempt.step()
+    assert math.isfinite(row["loss_objective"])
+    # Chunks replayed in sequence mode give the log-probabilities of collection: no ratio moves
+    # before the first gradient step.
+    config.ppo.epochs = config.ppo.minibatches = 1
+    fresh = Attempt(config, config.env.make(8, seed=0), FinalStateMeasure(REFERENCES))
+    assert fresh.step()["kl_approx"] == pytest.approx(0.0, abs=1e-5)
+
+
+def test_a_reward_that_is_no_number_stops_the_run() -> None:
+    config = small_config()
+    attempt = Attempt(config, config.env.make(8, seed=0), FinalStateMeasure([]))
+    attempt.collector.env.landmarks.fill_(torch.nan)
+    with pytest.raises(RuntimeError, match="no longer a number"):
+        attempt.step()
