@@ -25,6 +25,10 @@ class FinalStateMeasure(ReferenceMeasure):
         saturation: the distance c from which on two states are simply different: the paper's cost
             :math:`g(d) = \min(d / c, 1)`. A policy that ends far away half the time and nowhere
             new otherwise then does not pass for different. ``None``: :math:`g(d) = d`.
+        radius: the distance c below which two states are the same: the cost
+            :math:`g(d) = -1[d < c]`. The distance is then minus the probability of ending where
+            the archived policy ends, and the paper's :math:`\delta` the greatest that is allowed.
+            Ending nowhere costs nothing, so a policy that found nothing new is not pushed about.
 
     Example:
         >>> measure = FinalStateMeasure([torch.tensor([[3.0, 4.0], [0.0, 0.0]])])
@@ -43,6 +47,7 @@ class FinalStateMeasure(ReferenceMeasure):
         references: References,
         *,
         saturation: float | None = None,
+        radius: float | None = None,
         horizon: int = 1,
     ) -> None:
         if isinstance(references, Archive):
@@ -52,10 +57,18 @@ class FinalStateMeasure(ReferenceMeasure):
             raise ValueError(
                 f"saturation is {saturation}: give a positive distance, or None for none."
             )
-        self.saturation = saturation
+        if radius is not None and (radius <= 0 or saturation is not None):
+            raise ValueError(
+                f"radius is {radius}: give a positive distance, and no saturation beside it."
+            )
+        self.saturation, self.radius = saturation, radius
         # Column j marks the rows of entry j.
         marks = [states.new_ones(len(states), 1, dtype=torch.float32) for states in self.references]
         self.register_buffer("membership", torch.block_diag(*marks))
+
+    def threshold(self, delta: float) -> float:
+        """Return the bound on the distance; with a radius, delta is a similarity."""
+        return delta if self.radius is None else -delta
 
     def _distances(self, states: Tensor) -> Tensor:
         dtype = states.dtype if states.is_floating_point() else torch.float32
@@ -70,4 +83,6 @@ class FinalStateMeasure(ReferenceMeasure):
     def _cost(self, states: Tensor, final_states: Tensor) -> Tensor:
         # Through a matrix product, distances would lose half of their digits.
         distances = torch.cdist(states, final_states, compute_mode="donot_use_mm_for_euclid_dist")
+        if self.radius is not None:
+            return (distances < self.radius).to(distances.dtype).neg()
         return distances if self.saturation is None else (distances / self.saturation).clamp(max=1)

@@ -10,7 +10,7 @@ Layer = TypeVar("Layer", nn.Linear, nn.Conv2d, nn.GRUCell)
 
 HIDDEN_GAIN = 2**0.5
 ACTION_GAIN = 0.01
-VALUE_GAIN = 1.0
+VALUE_GAIN = 0.01  # an untrained critic should say nothing, not noise
 
 
 def orthogonal(layer: Layer, *, gain: float) -> Layer:

@@ -46,6 +46,8 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
         critic_coeff: weight of the critic's loss.
         normalize_advantage: ``"combined"`` normalises the weighted sum; ``"per_head"`` each head
             before it (as the published RBF code does) and the sum after it; ``"none"`` nothing.
+        advantage_floor: smallest deviation that advantages are divided by. Where rewards are rare
+            it keeps an untrained critic's noise from being blown up into a signal.
 
     Examples:
         >>> from tensordict.nn import NormalParamExtractor, TensorDictModule
@@ -92,6 +94,7 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
         entropy_coeff: float = 0.01,
         critic_coeff: float = 1.0,
         normalize_advantage: Literal["combined", "per_head", "none"] = "combined",
+        advantage_floor: float = 1e-5,
     ) -> None:
         if normalize_advantage not in ("combined", "per_head", "none"):
             raise ValueError(
@@ -112,6 +115,7 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
         self.value_norm = value_norm
         self.huber_delta = huber_delta
         self.advantage_normalization = normalize_advantage
+        self.advantage_floor = advantage_floor
         self.out_keys = [
             "loss_objective", "loss_entropy", "loss_critic", "entropy", "kl_approx", "clip_fraction"
         ]  # fmt: skip
@@ -158,7 +162,7 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
             )
         mask = self._mask(tensordict, advantage)
         if self.advantage_normalization == "per_head":
-            advantage = _standardize(advantage, mask)
+            advantage = _standardize(advantage, mask, self.advantage_floor)
         if advantage.shape[-1] > 1:
             if self.multipliers is None:
                 raise ValueError(
@@ -168,7 +172,7 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
             advantage = self.multipliers.combine(advantage, self.intrinsic_scale)
         if self.advantage_normalization == "none":
             return advantage
-        return _standardize(advantage, mask)
+        return _standardize(advantage, mask, self.advantage_floor)
 
     def loss_critic(self, tensordict: TensorDictBase) -> tuple[Tensor, None, None]:
         """The critic's loss per entry, summed over heads [*, (A,) 1], times ``critic_coeff``."""
@@ -218,7 +222,7 @@ def _masked_mean(values: Tensor, mask: Tensor | None) -> Tensor:
     return torch.where(mask, values, 0).sum() / mask.sum().clamp_min(1)
 
 
-def _standardize(values: Tensor, mask: Tensor | None) -> Tensor:
+def _standardize(values: Tensor, mask: Tensor | None, floor: float) -> Tensor:
     """Brings each head to mean 0 and deviation 1 over what counts; the rest becomes 0."""
     dims = tuple(range(values.ndim - 1))
     if mask is None:
@@ -226,4 +230,4 @@ def _standardize(values: Tensor, mask: Tensor | None) -> Tensor:
     weight = mask / mask.sum().clamp_min(1)
     centred = values - (torch.where(mask, values, 0) * weight).sum(dims, keepdim=True)
     variance = (torch.where(mask, centred, 0).square() * weight).sum(dims, keepdim=True)
-    return torch.where(mask, centred / (variance.sqrt() + 1e-5), 0)
+    return torch.where(mask, centred / variance.sqrt().clamp_min(floor), 0)

@@ -69,6 +69,8 @@ class PPOConfig:
     """Let the critic predict normalised values."""
     normalize_advantage: str = "combined"
     """combined: the weighted sum; per_head: each head before it too; none."""
+    advantage_floor: float = 1.0e-5
+    """Smallest deviation that advantages are divided by: keeps noise small while nothing is paid."""
     normalize_intrinsic: bool = False
     """Divide each intrinsic reward by its running deviation, for the gradient only."""
     chunk: int = 10
@@ -139,10 +141,12 @@ class FinalStateConfig(MeasureConfig):
     name: str = "final_state"
     saturation: float | None = None
     """Distance from which further away counts no more; distances are then fractions of it."""
+    radius: float | None = None
+    """Distance below which two ends are the same; delta is then how often that may happen."""
 
     def make(self, archive: Archive, *, horizon: int) -> FinalStateMeasure:
         """The final-state measure."""
-        return FinalStateMeasure(archive, saturation=self.saturation)
+        return FinalStateMeasure(archive, saturation=self.saturation, radius=self.radius)
 
 
 @dataclass

@@ -94,6 +94,7 @@ class Learner:
             clip_epsilon=ppo.clip,
             entropy_coeff=ppo.entropy,
             normalize_advantage=ppo.normalize_advantage,
+            advantage_floor=ppo.advantage_floor,
         )
         self._name_group_keys(self.critic.out_keys[0])
         self.optimizer = torch.optim.Adam(

@@ -21,7 +21,14 @@ def test_the_archive_grows_by_one_policy_per_iteration(tmp_path) -> None:
     assert len(archive) == 3
     for index, entry in enumerate(archive):
         assert len(entry.metrics["distances"]) == len(entry.metrics["multipliers"]) == index
-        assert set(entry.data.keys()) >= {"states", "step", "episode", "return", "success", "landmark"}
+        assert set(entry.data.keys()) >= {
+            "states",
+            "step",
+            "episode",
+            "return",
+            "success",
+            "landmark",
+        }
         assert entry.config["env"]["name"] == "navigation"
         action = entry.load_policy()(small_config().env.make(2, seed=0).reset())["action"]
         assert action.shape == (2, 2)
@@ -45,7 +52,7 @@ def test_one_seed_one_result_and_a_stopped_run_goes_on_exactly(tmp_path, config)
     config.seed = 1
     assert whole != contents(start(config, tmp_path / "other"))
     config.seed = 0
-    for save_at, stop_at in [(1, 1), (3, 5), (6, 6), (9, 11), (14, 15)]:
+    for save_at, stop_at in [(1, 1), (3, 5), (6, 6), (9, 11), (12, 13)]:
         path = tmp_path / f"stopped_{stop_at}"
         with pytest.raises(KeyboardInterrupt):
             start(config, path, Quiet(save_at, stop_at))

@@ -27,4 +27,4 @@ def test_the_error_stays_below_its_bound():
         approximate, exact = kernel_mean(*arguments, False).double(), kernel_mean(*arguments, True)
         error = ((approximate - exact) / exact).abs().max().item()
         bound = kernel_error(*arguments[1:])
-        assert error < bound < max(1e-4, 1e5 * error)
+        assert error < bound < 30 * error + 1e-4  # safe, but not so that it says nothing

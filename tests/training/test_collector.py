@@ -13,7 +13,11 @@ def make_collector(transformed: bool) -> ResumableCollector:
         env.append_transform(InitTracker())
     torch.manual_seed(0)
     return ResumableCollector(
-        env, make_actor(env), frames_per_batch=50, total_frames=-1, track_traj_ids=False,
+        env,
+        make_actor(env),
+        frames_per_batch=50,
+        total_frames=-1,
+        track_traj_ids=False,
         auto_register_policy_transforms=False,
     )
 

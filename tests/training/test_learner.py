@@ -90,7 +90,9 @@ def test_it_learns_to_reach_a_landmark_and_then_to_keep_away() -> None:
     assert rows[-1]["success"] > 0.9
     batch = first.collector.next()["next"]
     finals = batch["diversity_state"][batch["done"].squeeze(-1)]
-    second = Attempt(config, config.env.make(32, seed=0), FinalStateMeasure([finals], saturation=0.4))
+    second = Attempt(
+        config, config.env.make(32, seed=0), FinalStateMeasure([finals], saturation=0.4)
+    )
     second.learner.multipliers.value.fill_(5.0)
     rows = [second.step() for _ in range(25)]
     assert max(row["distance_1"] for row in rows[-5:]) > rows[0]["distance_1"]

@@ -163,9 +163,7 @@ def test_final_states_count_only_at_the_end_of_an_episode() -> None:
         rollout = env.rollout(2 * LENGTH, break_when_any_done=False)
         found = rollout.get(("next", reward))
         ends = rollout["next", "done"].squeeze(-1)
-        torch.testing.assert_close(
-            found[ends], measure.reward(rollout.get(("next", state))[ends])
-        )
+        torch.testing.assert_close(found[ends], measure.reward(rollout.get(("next", state))[ends]))
         assert not found[~ends].any()
         torch.testing.assert_close(make_transform(layout, measure)(rollout.clone()), rollout)
 

@@ -1,0 +1,9 @@
+"""Speed and memory, each against its peers in one run.
+
+- :mod:`benchmarks.components`: measures, advantages, memory cells, the archive, one update.
+
+``python -m benchmarks`` runs them all, ``python -m benchmarks components`` or
+``python -m benchmarks.components`` one. Shared by them: :mod:`benchmarks.timing` and
+:mod:`benchmarks.memory` measure, :mod:`benchmarks.peers` holds what is compared with, and
+:mod:`benchmarks.table` prints and judges. ``docs/benchmarks.md`` explains each row.
+"""
