@@ -150,9 +150,8 @@ def _parse(arguments: Sequence[str] | None, only: str | None) -> argparse.Namesp
 
 
 def _quantity(value: float, unit: Literal["s", "B"]) -> str:
-    for size, name in _PREFIXES[unit]:
-        if abs(value) >= size:
-            break
+    prefixes = _PREFIXES[unit]
+    size, name = next((pair for pair in prefixes if abs(value) >= pair[0]), prefixes[-1])
     scaled = value / size
     digits = 0 if abs(scaled) >= 100 else 1 if abs(scaled) >= 10 else 2
     return f"{scaled:.{digits}f} {name}"

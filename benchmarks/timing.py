@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
+from typing import Literal
 
 import numpy as np
 import torch
@@ -71,10 +72,11 @@ def make_row(
     peer: str,
     theirs: Sequence[float],
     *,
+    unit: Literal["s", "B"] = "s",
     most_ratio: float | None = None,
     most: float | None = None,
 ) -> Row:
-    """Sum up what was measured round by round, in seconds.
+    """Sum up what was measured round by round; the arguments are those of :class:`Row`.
 
     Example:
         >>> row = make_row("sum", [1.0, 9.0, 2.0], "loop", [2.0, 9.0, 2.0], most_ratio=1.1)
@@ -90,6 +92,7 @@ def make_row(
         theirs=median(theirs),
         ratio=middle,
         spread=(low, high),
+        unit=unit,
         most_ratio=most_ratio,
         most=most,
     )

@@ -76,17 +76,11 @@ class RBFMeasure(ReferenceMeasure):
         return -delta
 
     def _distances(self, states: Tensor) -> Tensor:
+        flat, scale, precise = states.flatten(1), self._scale, states.dtype == torch.float64
+        entries = zip(self.references, self.centre, self._double, strict=True)
         columns = [
-            kernel_mean(
-                states.flatten(1),
-                references.flatten(1),
-                centre,
-                self._scale,
-                double or states.dtype == torch.float64,
-            )
-            for references, centre, double in zip(
-                self.references, self.centre, self._double, strict=True
-            )
+            kernel_mean(flat, references.flatten(1), centre, scale, precise or double)
+            for references, centre, double in entries
         ]
         return torch.stack(columns, dim=-1).neg()
 

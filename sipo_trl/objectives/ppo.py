@@ -1,7 +1,6 @@
 """Clipped PPO with a multi-head critic and Lagrange multipliers."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -93,7 +92,7 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
         clip_epsilon: float = 0.2,
         entropy_coeff: float = 0.01,
         critic_coeff: float = 1.0,
-        normalize_advantage: Literal["combined", "per_head", "none"] = "combined",
+        normalize_advantage: str = "combined",
         advantage_floor: float = 1e-5,
     ) -> None:
         if normalize_advantage not in ("combined", "per_head", "none"):

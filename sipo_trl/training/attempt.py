@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import torch
+from tensordict import TensorDictBase
 from torchrl.envs import Compose, EnvBase, TransformedEnv
 from torchrl.modules.utils import get_env_transforms_from_module
 
@@ -63,7 +64,14 @@ class Attempt:
 
     def step(self) -> Row:
         """Collects one batch and learns from it."""
-        batch = self.collector.next()
+        return self.learn(self.collect())
+
+    def collect(self) -> TensorDictBase:
+        """One batch [B, T] of experience."""
+        return self.collector.next()
+
+    def learn(self, batch: TensorDictBase) -> Row:
+        """One update; returns its metrics."""
         row = to_row(self.learner.update(batch))
         broken = [
             k

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from tensordict import TensorDict
+from tensordict import TensorDict, TensorDictBase
 from torch import nn
 from torchrl.collectors import Collector
 from torchrl.envs import TransformedEnv
@@ -32,6 +32,8 @@ class ResumableCollector(Collector):
         >>> bool((second.next()["observation"][:, 0] == first._carrier["observation"]).all())
         True
     """
+
+    _carrier: TensorDictBase
 
     def state_dict(self) -> OrderedDict[str, Any]:
         """Counters, the data of the next step, and the environment's own state."""

@@ -52,9 +52,10 @@ def launch(program: str, schema: type, main: Callable[[DictConfig], None]) -> No
 def _register(program: str, schema: type) -> None:
     store = ConfigStore.instance()
     store.store(f"{program}_schema", schema)
-    for group, nodes in {"env": ENVS, "measure": MEASURES}.items():
-        for name, node in nodes.items():
-            store.store(name, node, group=f"schema/{group}")
+    for name, env in ENVS.items():
+        store.store(name, env, group="schema/env")
+    for name, measure in MEASURES.items():
+        store.store(name, measure, group="schema/measure")
 
 
 def _check(program: str, arguments: list[str]) -> None:
@@ -95,7 +96,7 @@ def _names(program: str, groups: list[str]) -> list[str]:
 
     def walk(node: DictConfig, prefix: str = "") -> list[str]:
         names = []
-        for name in node:
+        for name in map(str, node):
             inner = None if OmegaConf.is_missing(node, name) else node._get_node(name)
             names.append(f"{prefix}{name}")
             if isinstance(inner, DictConfig) and not inner._is_none():

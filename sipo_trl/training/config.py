@@ -5,15 +5,16 @@ are built by hand.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from omegaconf import MISSING
+from torch import Tensor
 
 from sipo_trl.archive import Archive
 from sipo_trl.envs.config import EnvConfig, NavigationConfig
 from sipo_trl.measures import (
-    CrossEntropyMeasure,
     FinalStateMeasure,
     RBFMeasure,
     StateDistanceMeasure,
@@ -70,7 +71,7 @@ class PPOConfig:
     normalize_advantage: str = "combined"
     """combined: the weighted sum; per_head: each head before it too; none."""
     advantage_floor: float = 1.0e-5
-    """Smallest deviation that advantages are divided by: keeps noise small while nothing is paid."""
+    """Smallest deviation that advantages are divided by: noise stays small while nothing is paid."""
     normalize_intrinsic: bool = False
     """Divide each intrinsic reward by its running deviation, for the gradient only."""
     chunk: int = 10
@@ -88,8 +89,8 @@ class MeasureConfig(ABC):
     """Size of intrinsic rewards beside the task's."""
 
     @abstractmethod
-    def make(self, archive: Archive, *, horizon: int) -> StateDistanceMeasure:
-        """The measure against all policies of an archive."""
+    def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> StateDistanceMeasure:
+        """The measure against the policies of an archive, or against their states."""
 
 
 @dataclass
@@ -104,10 +105,10 @@ class RBFConfig(MeasureConfig):
     per_dimension: bool = True
     """Divide squared distances by the number of features."""
 
-    def make(self, archive: Archive, *, horizon: int) -> RBFMeasure:
+    def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> RBFMeasure:
         """The RBF measure."""
         return RBFMeasure(
-            archive,
+            references,
             variance=self.variance,
             horizon=horizon,
             normalize=self.normalize,
@@ -127,10 +128,10 @@ class WassersteinConfig(MeasureConfig):
     normalize: bool = True
     """Bring features to comparable scales, fixed with the archive's first entry."""
 
-    def make(self, archive: Archive, *, horizon: int) -> WassersteinMeasure:
+    def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> WassersteinMeasure:
         """The Wasserstein measure, with fresh critics."""
         return WassersteinMeasure(
-            archive, horizon=horizon, lr=self.lr, clip=self.clip, normalize=self.normalize
+            references, horizon=horizon, lr=self.lr, clip=self.clip, normalize=self.normalize
         )
 
 
@@ -144,20 +145,9 @@ class FinalStateConfig(MeasureConfig):
     radius: float | None = None
     """Distance below which two ends are the same; delta is then how often that may happen."""
 
-    def make(self, archive: Archive, *, horizon: int) -> FinalStateMeasure:
+    def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> FinalStateMeasure:
         """The final-state measure."""
-        return FinalStateMeasure(archive, saturation=self.saturation, radius=self.radius)
-
-
-@dataclass
-class CrossEntropyConfig(MeasureConfig):
-    """How unlikely archived policies find the actions (ablation CE)."""
-
-    name: str = "ce"
-
-    def make(self, archive: Archive, *, horizon: int) -> CrossEntropyMeasure:
-        """The cross-entropy measure."""
-        return CrossEntropyMeasure(archive, horizon=horizon)
+        return FinalStateMeasure(references, saturation=self.saturation, radius=self.radius)
 
 
 @dataclass
@@ -267,7 +257,6 @@ ENVS: dict[str, type[EnvConfig]] = {config.name: config for config in (Navigatio
 """Environments by name."""
 
 MEASURES: dict[str, type[MeasureConfig]] = {
-    config.name: config
-    for config in (RBFConfig, WassersteinConfig, FinalStateConfig, CrossEntropyConfig)
+    config.name: config for config in (RBFConfig, WassersteinConfig, FinalStateConfig)
 }
 """Measures by name."""

@@ -1,52 +1,23 @@
 """One iteration: the archive's next policy, learned within a budget of frames."""
 
-import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torchrl.checkpoint import (
-    Checkpoint,
-    CheckpointRotation,
-    GlobalRNGState,
-    StateDictCheckpointAdapter,
-)
 
 from sipo_trl.archive import Archive
 from sipo_trl.measures import StateDistanceMeasure
 from sipo_trl.models import Actor, build_actor
-from sipo_trl.training.attempt import Attempt, remembering
+from sipo_trl.training.attempt import Attempt
+from sipo_trl.training.checkpoints import Checkpoints
 from sipo_trl.training.config import ITRConfig
-from sipo_trl.training.evaluation import Evaluation, evaluate
+from sipo_trl.training.entry import evaluate_entry
+from sipo_trl.training.evaluation import Evaluation
 from sipo_trl.training.metrics import MetricsTable, Row
+from sipo_trl.training.progress import Progress
 from sipo_trl.training.seeds import derive_seed, seed_everything
-
-
-@dataclass
-class Progress:
-    """How far an iteration has come."""
-
-    attempt: int = 0
-    """Attempts that were given up."""
-    updates: int = 0
-    """Updates in all attempts together: the rows of the metrics."""
-    frames: int = 0
-    """Environment steps spent, those of evaluations included."""
-    attempt_frames: int = 0
-    """Environment steps of the current attempt."""
-    held: int = 0
-    """Updates in a row at whose end the task was solved and all constraints held."""
-
-    def state_dict(self) -> dict[str, int]:
-        """All fields."""
-        return asdict(self)
-
-    def load_state_dict(self, state_dict: dict[str, int]) -> None:
-        """Takes all fields over."""
-        for name, value in state_dict.items():
-            setattr(self, name, value)
 
 
 @dataclass
@@ -98,7 +69,7 @@ class Iteration:
         self.progress = Progress()
         folder.mkdir(parents=True, exist_ok=True)
         self.table = MetricsTable(folder / "metrics.csv")
-        self.checkpoints = CheckpointRotation(folder / "checkpoints", keep_last=2)
+        self.checkpoints = Checkpoints(folder / "checkpoints")
         self.best: Actor | None = None
         self.attempt = self._resume() or self._begin_attempt()
 
@@ -119,41 +90,51 @@ class Iteration:
             if outcome.accepted:
                 return outcome
             if self._attempt_spent():
-                self._keep_best(outcome)
+                best = self._keep_best(outcome)
                 if not self._attempts_left():
-                    return self.evaluate(self.best)
+                    return best
                 self.progress.attempt += 1
                 self.attempt.close()
                 self.attempt = self._begin_attempt()
 
+    @property
+    def label(self) -> str:
+        """Which policy of how many."""
+        return f"policy {self.index + 1}/{self.config.iterations}"
+
+    @property
+    def later(self) -> int:
+        """How many iterations follow."""
+        return self.config.iterations - self.index - 1
+
+    @property
+    def updates(self) -> int:
+        """Updates so far, in all attempts."""
+        return self.progress.updates
+
+    @property
+    def fraction(self) -> float:
+        """How much of the budget is spent, from 0 to 1."""
+        return min(self.progress.frames / self.config.budget.frames, 1.0)
+
+    @property
+    def thresholds(self) -> list[float]:
+        """The bounds of the distances to the archived policies."""
+        return self.attempt.learner.multipliers.threshold.tolist()
+
     def save(self) -> None:
         """Writes a checkpoint from which the iteration goes on exactly."""
-        self.checkpoints.save(self._checkpoint(), step=self.progress.updates)
+        self.checkpoints.save(self._components(), step=self.progress.updates)
 
     def discard_checkpoints(self) -> None:
         """Removes what a finished iteration no longer needs; its metrics stay."""
         self.attempt.close()
-        shutil.rmtree(self.checkpoints.directory, ignore_errors=True)
+        self.checkpoints.discard()
 
     def evaluate(self, actor: Actor) -> Outcome:
         """Plays whole episodes with a policy, the same ones whenever it is asked."""
-        config, measure = self.config, self._measure()
-        seed = derive_seed(config.seed, "evaluation", self.index)
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            env = config.env.make(
-                config.algorithm.entry.episodes, seed=config.seed, device=config.collector.device
-            )
-            evaluation = evaluate(
-                remembering(env, actor),
-                actor,
-                measure,
-                horizon=config.env.horizon,
-                exploration=config.algorithm.entry.exploration,
-                max_states=config.algorithm.entry.max_states,
-                columns=config.env.columns,
-            )
-        mark = config.env.solved
+        evaluation = evaluate_entry(self.config, self.archive, actor)
+        mark = self.config.env.solved
         multipliers = self.attempt.learner.multipliers
         return Outcome(
             actor,
@@ -202,9 +183,11 @@ class Iteration:
     def _share(self) -> int:
         return self.config.budget.frames // self.config.algorithm.tries
 
-    def _keep_best(self, outcome: Outcome) -> None:
-        if self.best is None or outcome.score > self.evaluate(self.best).score:
-            self.best = outcome.actor
+    def _keep_best(self, outcome: Outcome) -> Outcome:
+        best = outcome if self.best is None else self.evaluate(self.best)
+        best = max(best, outcome, key=lambda one: one.score)
+        self.best = best.actor
+        return best
 
     def _measure(self) -> StateDistanceMeasure:
         return self.config.measure.make(self.archive, horizon=self.config.env.horizon)
@@ -222,27 +205,17 @@ class Iteration:
 
     def _resume(self) -> Attempt | None:
         """The attempt under way in the last checkpoint, if there is one."""
-        path = self.checkpoints.latest()
-        if path is None:
+        if not self.checkpoints.exist:
             self.table.cut(0)
             return None
-        manifest = Checkpoint(progress=self.progress).load(path).manifest
+        self.checkpoints.load({"progress": self.progress})
         self.table.cut(self.progress.updates)
-        saved = self.progress.state_dict()
         self.attempt = self._begin_attempt()
-        if "best" in manifest["components"]:
+        if "best" in self.checkpoints.names:
             self.best = build_actor(**self.attempt.learner.actor.policy_spec["kwargs"])
-        self._checkpoint().load(path)
-        assert self.progress.state_dict() == saved
+        self.checkpoints.load(self._components())
         return self.attempt
 
-    def _checkpoint(self) -> Checkpoint:
-        components: dict[str, Any] = self.attempt.components()
-        components |= {"progress": self.progress, "rng": GlobalRNGState()}
-        if self.best is not None:
-            components["best"] = self.best
-        checkpoint = Checkpoint()
-        for name, component in components.items():
-            adapter = StateDictCheckpointAdapter("consolidated")
-            checkpoint.register(name, component, adapter=adapter)
-        return checkpoint
+    def _components(self) -> dict[str, Any]:
+        components = {**self.attempt.components(), "progress": self.progress}
+        return components if self.best is None else {**components, "best": self.best}

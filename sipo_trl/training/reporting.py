@@ -7,13 +7,40 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from torchrl.record.loggers import Logger
 
 from sipo_trl.objectives import LagrangeMultipliers
-from sipo_trl.training.iteration import Iteration, Outcome
+from sipo_trl.training.iteration import Outcome
 from sipo_trl.training.metrics import Row
+
+
+class Training(Protocol):
+    """What a reporter needs to know of a training under way."""
+
+    @property
+    def label(self) -> str:
+        """What is being learned, such as "policy 2/4"."""
+
+    @property
+    def later(self) -> int:
+        """How many trainings of the same size follow in this run."""
+
+    @property
+    def thresholds(self) -> list[float]:
+        """The bounds of its distances."""
+
+    @property
+    def updates(self) -> int:
+        """Updates so far."""
+
+    @property
+    def fraction(self) -> float:
+        """How much of the budget is spent, from 0 to 1."""
+
+    def save(self) -> None:
+        """Writes a checkpoint."""
 
 
 class Interrupted(Exception):
@@ -22,9 +49,6 @@ class Interrupted(Exception):
 
 class Reporter:
     """Shows progress with the time that is left, saves in between, and explains results.
-
-    Args:
-        iterations: how many policies the run is to have.
 
     Keyword Args:
         save_every: seconds between two checkpoints.
@@ -35,13 +59,12 @@ class Reporter:
 
     def __init__(
         self,
-        iterations: int,
         *,
         save_every: float = 30.0,
         logger: Logger | None = None,
         stream: TextIO | None = None,
     ) -> None:
-        self.iterations, self.save_every, self.logger = iterations, save_every, logger
+        self.save_every, self.logger = save_every, logger
         self.stream = stream or sys.stdout
         self._stop = False
         self._begun = self._saved = self._shown = time.monotonic()
@@ -66,57 +89,50 @@ class Reporter:
             for number, handler in zip(signals, before, strict=True):
                 signal.signal(number, handler)
 
-    def begin(self, iteration: Iteration) -> None:
-        """Is told that an iteration starts, or goes on after a resume."""
+    def begin(self, training: Training) -> None:
+        """Is told that a training starts, or goes on after a resume."""
         self._begun = self._saved = time.monotonic()
-        self._begun_at = self._fraction(iteration)
+        self._begun_at = training.fraction
 
-    def update(self, iteration: Iteration, row: Row) -> None:
+    def update(self, training: Training, row: Row) -> None:
         """Is told about every update."""
         if self.logger is not None:
             for name, value in row.items():
-                step = iteration.progress.updates
-                self.logger.log_scalar(f"policy_{iteration.index + 1}/{name}", value, step=step)
+                self.logger.log_scalar(f"{training.label}/{name}", value, step=training.updates)
         now = time.monotonic()
         if self._stop or now - self._saved >= self.save_every:
-            iteration.save()
+            training.save()
             self._saved = time.monotonic()
         if now - self._shown >= (0.2 if self.stream.isatty() else 10.0):
             self._shown = now
-            self._show(self._line(iteration, row))
+            self._show(self._line(training, row))
         if self._stop:
             raise Interrupted
 
-    def end(self, iteration: Iteration, outcome: Outcome) -> None:
-        """Is told how an iteration ended, and says so in a plain sentence."""
+    def end(self, sentence: str) -> None:
+        """Is told how a training ended, and says so with the time that it took."""
         self._durations.append(time.monotonic() - self._begun)
-        sentence = explain(iteration.index, outcome, iteration.attempt.learner.multipliers)
         self.say(f"{sentence} ({_clock(self._durations[-1])})")
 
-    def _line(self, iteration: Iteration, row: Row) -> str:
+    def _line(self, training: Training, row: Row) -> str:
         """One line: how far, how long still, and how well."""
-        done, elapsed = self._fraction(iteration), time.monotonic() - self._begun
+        done, elapsed = training.fraction, time.monotonic() - self._begun
         pace = elapsed / max(done - self._begun_at, 1e-9)
         left = pace * (1 - done)
-        later = self.iterations - iteration.index - 1
-        whole = left + later * max([*self._durations[-1:], pace * (1 - self._begun_at)], default=0)
+        whole = left + training.later * max(self._durations[-1:], default=pace)
         parts = [
-            f"policy {iteration.index + 1}/{self.iterations}",
+            training.label,
             f"{_bar(done)} {done:4.0%}",
             f"ETA {_clock(left)}, run {_clock(whole)}",
         ]
         if not row["episodes"]:
             return " | ".join([*parts, "no episode has ended in this batch"])
         parts.append(f"return {row['return']:.3g}")
-        for j, bound in enumerate(iteration.attempt.learner.multipliers.threshold.tolist(), 1):
+        for j, bound in enumerate(training.thresholds, start=1):
             distance, multiplier = row[f"distance_{j}"], row[f"multiplier_{j}"]
             holds = ">=" if distance >= bound else "<"
             parts.append(f"D{j} {distance:.3g} {holds} {bound:.3g}, lambda {multiplier:.2g}")
         return " | ".join(parts)
-
-    @staticmethod
-    def _fraction(iteration: Iteration) -> float:
-        return min(iteration.progress.frames / iteration.config.budget.frames, 1.0)
 
     def _show(self, line: str) -> None:
         """A line that the next one may replace."""

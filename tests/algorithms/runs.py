@@ -15,7 +15,7 @@ class Quiet(Reporter):
     """Saves when told to, and says nothing."""
 
     def __init__(self, save_at: int = 0, stop_at: int = 0) -> None:
-        super().__init__(iterations=0, save_every=1e9)
+        super().__init__(save_every=1e9)
         self.save_at, self.stop_at, self.seen = save_at, stop_at, 0
 
     def update(self, iteration: Iteration, row: Row) -> None:

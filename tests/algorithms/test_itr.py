@@ -9,10 +9,10 @@ from runs import Quiet, contents, start
 sys.path.append(str(Path(__file__).parents[1] / "training"))
 from settings import small_config
 
-from sipo_trl.algorithms.itr import typed
 from sipo_trl.archive import Archive
 from sipo_trl.training import Iteration
 from sipo_trl.training.config import NetworkConfig, RBFConfig, WassersteinConfig
+from sipo_trl.training.program import typed
 
 
 def test_the_archive_grows_by_one_policy_per_iteration(tmp_path) -> None:

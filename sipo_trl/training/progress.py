@@ -1,0 +1,28 @@
+"""How far a training has come."""
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass
+class Progress:
+    """What a training has spent so far; part of its checkpoints."""
+
+    attempt: int = 0
+    """Attempts that were given up."""
+    updates: int = 0
+    """Updates in all attempts together: the rows of the metrics."""
+    frames: int = 0
+    """Environment steps spent, those of evaluations included."""
+    attempt_frames: int = 0
+    """Environment steps of the current attempt."""
+    held: int = 0
+    """Updates in a row at whose end the task was solved and all constraints held."""
+
+    def state_dict(self) -> dict[str, int]:
+        """All fields."""
+        return asdict(self)
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        """Takes all fields over."""
+        for name, value in state_dict.items():
+            setattr(self, name, value)
