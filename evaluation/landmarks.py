@@ -1,9 +1,14 @@
-"""How many landmarks a population of navigation policies reaches."""
+"""Which landmarks a population of navigation policies reaches, and by which paths."""
 
 from collections.abc import Sequence
 
-from sipo_trl.archive import Archive
-from sipo_trl.envs import most_frequent_landmark
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from sipo_trl.archive import Archive, ArchiveError, Entry
+from sipo_trl.envs import draw_landmarks, most_frequent_landmark
+from sipo_trl.envs.navigation_plot import plot_paths
 
 
 def policy_landmarks(archive: Archive) -> list[int]:
@@ -12,17 +17,8 @@ def policy_landmarks(archive: Archive) -> list[int]:
     Args:
         archive: policies of 2-D navigation, whose entries have a ``landmark`` column.
     """
-    landmarks = []
-    for entry in archive:
-        data = entry.data
-        if "landmark" not in data.keys():
-            raise ValueError(
-                f"{entry.path} has no 'landmark' column: landmarks are counted in archives of "
-                "2-D navigation only."
-            )
-        # Only the last step of an episode can touch a landmark, so no other step has an index.
-        landmarks.append(most_frequent_landmark(data["landmark"].flatten()))
-    return landmarks
+    # Only the last step of an episode can touch a landmark, so no other step has an index.
+    return [most_frequent_landmark(_column(entry, "landmark").flatten()) for entry in archive]
 
 
 def count_landmarks(landmarks: Sequence[int]) -> int:
@@ -33,3 +29,30 @@ def count_landmarks(landmarks: Sequence[int]) -> int:
         2
     """
     return len(set(landmarks) - {-1})
+
+
+def plot_archive(archive: Archive) -> Figure:
+    """A picture of the paths that all policies of an archive take.
+
+    Args:
+        archive: policies of 2-D navigation, with their settings.
+    """
+    settings = archive[0].config
+    landmarks = draw_landmarks(settings["env"]["num_landmarks"], seed=settings["seed"])
+    return plot_paths(landmarks, [_paths(entry) for entry in archive])
+
+
+def _paths(entry: Entry) -> list[Tensor]:
+    """The episodes of a policy, each from the start [T + 1, 2]."""
+    episodes = _column(entry, "episode")
+    start = torch.zeros(1, 2)
+    return [torch.cat([start, entry.states[episodes == e]]) for e in episodes.unique()]
+
+
+def _column(entry: Entry, name: str) -> Tensor:
+    if name not in entry.data.keys():
+        raise ArchiveError(
+            f"{entry.path} has no column {name!r}: landmarks are counted in archives of "
+            "2-D navigation only."
+        )
+    return entry.data[name]
