@@ -72,8 +72,30 @@ bench: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
-football: $(VENV)/.setup
-	$(BIN)/python -m sipo_trl.envs.football.install
+# gfootball has no wheels: it is compiled, against Debian's libraries, with the Python of $(VENV)
+# first on the PATH, because its build asks whichever python3 it finds there for psutil.
+FOOTBALL := gfootball==2.10.2
+FOOTBALL_LIBRARIES := build-essential cmake libgl1-mesa-dev libopengl-dev libegl-dev \
+  libglu1-mesa-dev libsdl2-dev libsdl2-image-dev libsdl2-ttf-dev libsdl2-gfx-dev \
+  libboost-python-dev libboost-thread-dev libboost-filesystem-dev libboost-system-dev
+
+$(VENV)/.football: $(VENV)/.setup
+	@if command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends $(FOOTBALL_LIBRARIES); \
+	else \
+	  echo "Not root on Debian: if the build fails, install what corresponds to:"; \
+	  echo "  $(FOOTBALL_LIBRARIES)"; \
+	fi
+	$(BIN)/pip install --quiet --editable ".[football]" setuptools wheel
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --no-build-isolation --no-deps $(FOOTBALL)
+	$(BIN)/python -c "import gfootball.env as e; \
+	  env = e.create_environment('academy_empty_goal_close', representation='simple115v2'); \
+	  env.reset(); \
+	  steps = next(n for n in range(1, 1000) if env.step(env.action_space.sample())[2]); \
+	  print('gfootball works: it played an episode of', steps, 'steps')"
+	@touch $@
+
+football: $(VENV)/.football
 
 clean:
 	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
