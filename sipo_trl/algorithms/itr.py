@@ -2,7 +2,7 @@
 
 from sipo_trl.training.config import ITRConfig
 from sipo_trl.training.entry import append_entry
-from sipo_trl.training.iteration import Iteration
+from sipo_trl.training.iteration import Iteration, discard_checkpoints
 from sipo_trl.training.reporting import Reporter, explain
 from sipo_trl.training.run_folder import RunFolder
 
@@ -18,6 +18,8 @@ def run_itr(config: ITRConfig, folder: RunFolder, reporter: Reporter) -> None:
         reporter: is told about every update and outcome, and saves in between.
     """
     archive = folder.archive
+    for index in range(len(archive)):  # a kill may have come between an entry and the tidying up
+        discard_checkpoints(folder.iteration(index))
     while len(archive) < config.iterations:
         iteration = Iteration(config, archive, folder.iteration(len(archive)))
         reporter.begin(iteration)
@@ -30,4 +32,5 @@ def run_itr(config: ITRConfig, folder: RunFolder, reporter: Reporter) -> None:
             multipliers=outcome.multipliers,
         )
         reporter.end(explain(iteration.index, outcome, iteration.attempt.learner.multipliers))
-        iteration.discard_checkpoints()
+        iteration.attempt.close()
+        discard_checkpoints(folder.iteration(iteration.index))

@@ -4,18 +4,19 @@ import difflib
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import NoReturn
 
 import hydra
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sipo_trl.archive import ArchiveError
-from sipo_trl.training.config import ENVS, MEASURES
+from sipo_trl.training.config import ENVS, MEASURES, ITRConfig
 from sipo_trl.training.run_folder import RunError
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -30,23 +31,36 @@ def launch(program: str, schema: type, main: Callable[[DictConfig], None]) -> No
         main: what to run.
     """
     _register(program, schema)
-    # The plus is Hydra's way to say that a group has no default; nobody has to know.
-    sys.argv[1:] = [re.sub("^env=", "+env=", argument) for argument in sys.argv[1:]]
-    try:
-        if not any(argument.startswith("-") for argument in sys.argv[1:]):
-            _check(program, sys.argv[1:])
-    except RunError as error:
-        _fail(str(error))
+    # Hydra wants settings in one piece, whereas nobody looks where --multirun stands.
+    settings = [_plus(argument) for argument in sys.argv[1:] if re.match(r"~|[^-].*=", argument)]
+    flags = [argument for argument in sys.argv[1:] if not re.match(r"~|[^-].*=", argument)]
+    sys.argv[1:] = [*settings, *flags]
 
     # Within Hydra, which would print a traceback for any exception that leaves it.
     @hydra.main(version_base="1.3", config_path=str(CONF), config_name=program)
     def run(config: DictConfig) -> None:
         try:
+            _validate(config)
             main(config)
         except (RunError, ArchiveError) as error:
             _fail(str(error))
+        except KeyboardInterrupt:
+            _fail("Stopped at once: resume= goes on from the last checkpoint.")
 
+    try:
+        if not any(flag.startswith("-") for flag in flags):
+            _check(program, schema, sys.argv[1:])
+    except RunError as error:
+        _fail(str(error))
     run()
+
+
+def _plus(argument: str) -> str:
+    """The setting with a plus where Hydra wants one: for what has no default."""
+    setting = argument.lstrip("+")
+    if setting.startswith("env="):
+        return f"+{setting}"
+    return f"++{setting}" if setting.startswith("logger.options.") else setting
 
 
 def _register(program: str, schema: type) -> None:
@@ -58,40 +72,68 @@ def _register(program: str, schema: type) -> None:
         store.store(name, measure, group="schema/measure")
 
 
-def _check(program: str, arguments: list[str]) -> None:
+def _check(program: str, schema: type, arguments: list[str]) -> None:
     """Composes once beforehand, to explain what Hydra would only report."""
     named = {argument.lstrip("+").split("=")[0] for argument in arguments}
     if not named & {"env", "resume", "extend"}:
-        names = "\n".join(f"  +env={path.stem}" for path in sorted((CONF / "env").glob("*.yaml")))
-        _fail(f"Choose an environment:\n{names}\n--help explains all the rest.")
+        names = "\n".join(f"  +env={name}" for name in _options("env"))
+        raise RunError(f"Choose an environment:\n{names}\n--help explains all the rest.")
     with initialize_config_dir(str(CONF), version_base="1.3"):
         try:
-            config = compose(program, arguments)
-            if "env" in named:
-                OmegaConf.to_object(config)
+            compose(program, arguments)
         except (HydraException, OmegaConfBaseException, ValueError) as error:
             raise RunError(_explain(program, arguments, error)) from error
+    if named & {"resume", "extend"}:
+        changing = {field.name for field in fields(schema)} - {f.name for f in fields(ITRConfig)}
+        ignored = named - changing - ({"iterations"} if "extend" in named else set())
+        if ignored:
+            raise RunError(
+                f"A run goes on with its own settings: leave out {', '.join(sorted(ignored))}, "
+                "or start a new run."
+            )
+
+
+def _validate(config: DictConfig) -> None:
+    """Lets the settings' own classes check them."""
+    if OmegaConf.is_missing(config, "env"):  # those of the run that goes on were checked before
+        return
+    try:
+        OmegaConf.to_object(config)
+    except (OmegaConfBaseException, ValueError) as error:
+        raise RunError(f"{str(error).splitlines()[0].rstrip('.')}.") from error
 
 
 def _explain(program: str, arguments: list[str], error: Exception) -> str:
     """One sentence for what is wrong, with the closest right name."""
-    text = str(error)
+    if isinstance(error, OverrideParseException):
+        return (
+            f"{error.override} cannot be read as name=value: put quotes around a value with "
+            "unusual characters."
+        )
+    reason = str(error.__cause__ or error)
+    text = f"{error}\n{reason}"
     if option := re.search(r"Could not find '(\w+)/(.+?)'", text):
         group, name = option.groups()
-        known = sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+        known = _options(group)
         return (
             f"There is no {group}={name}.{_closest(name, known)} Choose one of {', '.join(known)}."
         )
-    key = re.search(r"full_key: ([\w.]+)", text) or re.search(r"override '\+*([\w.]+)'", text)
-    if key and ("not in struct" in text or "Could not override" in text):
-        groups = [argument for argument in arguments if re.match(r"^\+?\w+=\w+$", argument)]
-        names = _names(program, [argument for argument in groups if argument.startswith("+env")])
+    if several := re.search(r"Ambiguous value for argument '(.+?)'", text):
+        return f"{several[1]} is more than one value: add --multirun to run one after the other."
+    key = re.search(r"full_key: ([\w.]+)", text)
+    if key and "Could not override" in text:
+        envs = [argument for argument in arguments if argument.startswith("+env=")]
+        names = _names(program, envs)
         return f"There is no setting {key[1]}.{_closest(key[1], names)} --help lists all settings."
-    reason = text.splitlines()[0]
-    return f"{key[1]}: {reason}." if key else reason
+    reason = reason.splitlines()[0].rstrip(".")
+    return f"{key[1]}: {reason}." if key else f"{reason}."
 
 
-def _names(program: str, groups: list[str]) -> list[str]:
+def _options(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def _names(program: str, envs: list[str]) -> list[str]:
     """All settings and groups that exist, as they are written on the command line."""
 
     def walk(node: DictConfig, prefix: str = "") -> list[str]:
@@ -103,7 +145,7 @@ def _names(program: str, groups: list[str]) -> list[str]:
                 names += walk(inner, f"{prefix}{name}.")
         return names
 
-    return walk(compose(program, groups))
+    return walk(compose(program, envs))
 
 
 def _closest(name: str, known: list[str]) -> str:

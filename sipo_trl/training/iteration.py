@@ -19,6 +19,8 @@ from sipo_trl.training.metrics import MetricsTable, Row
 from sipo_trl.training.progress import Progress
 from sipo_trl.training.seeds import derive_seed, seed_everything
 
+CHECKPOINTS = "checkpoints"
+
 
 @dataclass
 class Outcome:
@@ -69,7 +71,7 @@ class Iteration:
         self.progress = Progress()
         folder.mkdir(parents=True, exist_ok=True)
         self.table = MetricsTable(folder / "metrics.csv")
-        self.checkpoints = Checkpoints(folder / "checkpoints")
+        self.checkpoints = Checkpoints(folder / CHECKPOINTS)
         self.best: Actor | None = None
         self.attempt = self._resume() or self._begin_attempt()
 
@@ -80,22 +82,29 @@ class Iteration:
             on_update: called after every update; may save, and may raise to stop.
         """
         while True:
+            # The end of an attempt is looked for first: a checkpoint may be its last update's.
+            if self._attempt_ends():
+                outcome = self._confirm()
+                if outcome is not None:
+                    return outcome
             row = self._update()
             on_update(self, row)
-            if not self._attempt_ends():
-                continue
-            outcome = self.evaluate(self.attempt.learner.actor)
-            self.progress.frames += outcome.evaluation.frames
-            self.progress.held = 0
-            if outcome.accepted:
-                return outcome
-            if self._attempt_spent():
-                best = self._keep_best(outcome)
-                if not self._attempts_left():
-                    return best
-                self.progress.attempt += 1
-                self.attempt.close()
-                self.attempt = self._begin_attempt()
+
+    def _confirm(self) -> Outcome | None:
+        """Evaluates an attempt that seems to be over; ``None`` if there is more to do."""
+        outcome = self.evaluate(self.attempt.learner.actor)
+        self.progress.frames += outcome.evaluation.frames
+        self.progress.held = 0
+        if outcome.accepted:
+            return outcome
+        if self._attempt_spent():
+            best = self._keep_best(outcome)
+            if not self._attempts_left():
+                return best
+            self.progress.attempt += 1
+            self.attempt.close()
+            self.attempt = self._begin_attempt()
+        return None
 
     @property
     def label(self) -> str:
@@ -125,11 +134,6 @@ class Iteration:
     def save(self) -> None:
         """Writes a checkpoint from which the iteration goes on exactly."""
         self.checkpoints.save(self._components(), step=self.progress.updates)
-
-    def discard_checkpoints(self) -> None:
-        """Removes what a finished iteration no longer needs; its metrics stay."""
-        self.attempt.close()
-        self.checkpoints.discard()
 
     def evaluate(self, actor: Actor) -> Outcome:
         """Plays whole episodes with a policy, the same ones whenever it is asked."""
@@ -219,3 +223,8 @@ class Iteration:
     def _components(self) -> dict[str, Any]:
         components = {**self.attempt.components(), "progress": self.progress}
         return components if self.best is None else {**components, "best": self.best}
+
+
+def discard_checkpoints(folder: Path) -> None:
+    """Removes what a finished iteration no longer needs; its metrics stay."""
+    Checkpoints(folder / CHECKPOINTS).discard()
