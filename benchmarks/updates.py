@@ -37,19 +37,14 @@ def growth(
     calls = {f"update {number}": attempt.step for number, attempt in attempts.items()}
     times = in_turns({**calls, "kernel": partial(measure.reward, visited)}, rounds=rounds)
     empty = times["update 0"]
+    frames, peer = envs * steps, "the update with an empty archive"
+    what = f"cost of an archive entry, {states} states of 2, to an update of {frames}"
     for number in entries:
         full = times[f"update {number}"]
         added = [(with_ - without) / number for with_, without in zip(full, empty, strict=True)]
-        yield make_row(
-            f"added to an update of {envs * steps} frames by each of {number} entries "
-            f"of {states} states of 2",
-            added,
-            "the update with an empty archive",
-            empty,
-            most_ratio=0.1,
-        )
+        yield make_row(f"{what}: {number} entries", added, peer, empty, most_ratio=0.1)
     kernel = [seconds / largest for seconds in times["kernel"]]
-    yield make_row("of which in the RBF measure", kernel, f"added by each of {largest}", added)
+    yield make_row(f"{what}: the RBF reward alone", kernel, peer, empty)
     for attempt in attempts.values():
         attempt.close()
 

@@ -124,7 +124,7 @@ class Population:
             on_update: called after every round of updates; may save, and may raise to stop.
         """
         while self.progress.updates < self._rounds:
-            row = self._round()
+            row = self.step()
             self.table.append(row)
             on_update(self, row)
         return [member.learner.actor for member in self.members]
@@ -157,7 +157,7 @@ class Population:
             member.close()
         self.checkpoints.discard()
 
-    def _round(self) -> Row:
+    def step(self) -> Row:
         """One update of every policy against what the others do now, then one dual step."""
         batches = [member.collect() for member in self.members]
         for index, batch in enumerate(batches):

@@ -74,7 +74,7 @@ def _register(program: str, schema: type) -> None:
 
 def _check(program: str, schema: type, arguments: list[str]) -> None:
     """Composes once beforehand, to explain what Hydra would only report."""
-    named = {argument.lstrip("+").split("=")[0] for argument in arguments}
+    named = set(map(_name, arguments))
     if not named & {"env", "resume", "extend"}:
         names = "\n".join(f"  +env={name}" for name in _options("env"))
         raise RunError(f"Choose an environment:\n{names}\n--help explains all the rest.")
@@ -122,18 +122,22 @@ def _explain(program: str, arguments: list[str], error: Exception) -> str:
         return f"{several[1]} is more than one value: add --multirun to run one after the other."
     key = re.search(r"full_key: ([\w.]+)", text)
     if key and "Could not override" in text:
-        envs = [argument for argument in arguments if argument.startswith("+env=")]
-        names = _names(program, envs)
+        groups = [argument for argument in arguments if _options(_name(argument))]
+        names = _names(program, groups)
         return f"There is no setting {key[1]}.{_closest(key[1], names)} --help lists all settings."
     reason = reason.splitlines()[0].rstrip(".")
     return f"{key[1]}: {reason}." if key else f"{reason}."
+
+
+def _name(argument: str) -> str:
+    return argument.lstrip("+").split("=")[0]
 
 
 def _options(group: str) -> list[str]:
     return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
 
 
-def _names(program: str, envs: list[str]) -> list[str]:
+def _names(program: str, groups: list[str]) -> list[str]:
     """All settings and groups that exist, as they are written on the command line."""
 
     def walk(node: DictConfig, prefix: str = "") -> list[str]:
@@ -145,7 +149,7 @@ def _names(program: str, envs: list[str]) -> list[str]:
                 names += walk(inner, f"{prefix}{name}.")
         return names
 
-    return walk(compose(program, envs))
+    return walk(compose(program, groups))
 
 
 def _closest(name: str, known: list[str]) -> str:

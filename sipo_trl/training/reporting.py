@@ -1,11 +1,12 @@
 """What a run tells its user, and when it saves."""
 
 import math
+import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Protocol, TextIO
 
@@ -79,7 +80,8 @@ class Reporter:
             if self._stop:  # asked twice: the user is in a hurry
                 raise KeyboardInterrupt
             self._stop = True
-            self.say("Stopping after this update ...")
+            with suppress(RuntimeError):  # the signal may have come amid another line
+                self.say("Stopping after this update ...")
 
         signals = (signal.SIGINT, signal.SIGTERM)
         before = [signal.signal(number, ask) for number in signals]
@@ -97,8 +99,9 @@ class Reporter:
     def update(self, training: Training, row: Row) -> None:
         """Is told about every update."""
         if self.logger is not None:
+            curve = training.label.split("/")[0]  # the same one when a run is extended
             for name, value in row.items():
-                self.logger.log_scalar(f"{training.label}/{name}", value, step=training.updates)
+                self.logger.log_scalar(f"{curve}/{name}", value, step=training.updates)
         now = time.monotonic()
         if self._stop or now - self._saved >= self.save_every:
             training.save()
@@ -116,28 +119,38 @@ class Reporter:
 
     def _line(self, training: Training, row: Row) -> str:
         """One line: how far, how long still, and how well."""
-        done, elapsed = training.fraction, time.monotonic() - self._begun
-        pace = elapsed / max(done - self._begun_at, 1e-9)
-        left = pace * (1 - done)
-        whole = left + training.later * max(self._durations[-1:], default=pace)
         parts = [
             training.label,
-            f"{_bar(done)} {done:4.0%}",
-            f"ETA {_clock(left)}, run {_clock(whole)}",
+            f"{_bar(training.fraction)} {training.fraction:4.0%}",
+            *self._estimate(training),
         ]
         if not row["episodes"]:
             return " | ".join([*parts, "no episode has ended in this batch"])
         parts.append(f"return {row['return']:.3g}")
         for j, bound in enumerate(training.thresholds, start=1):
             distance, multiplier = row[f"distance_{j}"], row[f"multiplier_{j}"]
+            if math.isinf(bound) or math.isnan(distance):  # nothing is asked, or known yet
+                continue
             holds = ">=" if distance >= bound else "<"
             parts.append(f"D{j} {distance:.3g} {holds} {bound:.3g}, lambda {multiplier:.2g}")
         return " | ".join(parts)
 
+    def _estimate(self, training: Training) -> list[str]:
+        """How long the training and the whole run still take; empty if nobody can know."""
+        progress = training.fraction - self._begun_at
+        if progress <= 0:
+            return []
+        pace = (time.monotonic() - self._begun) / progress
+        left = pace * (1 - training.fraction)
+        whole = left + training.later * max(self._durations[-1:], default=pace)
+        return [f"ETA {_clock(left)}, run {_clock(whole)}"]
+
     def _show(self, line: str) -> None:
         """A line that the next one may replace."""
         if self.stream.isatty():
-            self._write(f"\r\033[K{line}")
+            # A line that wraps could not be replaced.
+            width = os.get_terminal_size(self.stream.fileno()).columns - 1
+            self._write(f"\r\033[K{line[:width] if width > 0 else line}")
         else:
             self._write(f"{line}\n")
 
@@ -166,27 +179,34 @@ def explain(index: int, outcome: Outcome, multipliers: LagrangeMultipliers) -> s
     if not outcome.solved:
         summary += ", which does not solve the task: give it more budget.frames"
     distances, bounds = outcome.evaluation.distances.tolist(), multipliers.threshold.tolist()
-    if not distances:
+    asked = [j for j, bound in enumerate(bounds) if math.isfinite(bound)]
+    if not asked:
         return f"{summary}."
-    missed = [j for j, holds in enumerate(outcome.satisfied) if not holds]
-    if not missed:
-        nearest = min(range(len(distances)), key=lambda j: distances[j] - bounds[j])
+    nearest = min(asked, key=lambda j: distances[j] - bounds[j])
+    found = f"{distances[nearest]:.3g}, at least {bounds[nearest]:.3g} wanted"
+    if all(outcome.satisfied):
         return (
             f"{summary}; it keeps its distance from all earlier policies (nearest: policy "
-            f"{nearest + 1} at {distances[nearest]:.3g}, at least {bounds[nearest]:.3g} wanted)."
+            f"{nearest + 1} at {found})."
         )
-    j = max(missed, key=lambda j: bounds[j] - distances[j])
-    pinned = math.isclose(outcome.multipliers[j], multipliers.maximum)
-    advice = (
-        f"its multiplier stood at the maximum of {multipliers.maximum:g}, so this threshold seems "
-        "out of reach: lower measure.delta, or raise measure.alpha"
-        if pinned
-        else f"its multiplier was still at {outcome.multipliers[j]:.2g}: give it more "
-        "budget.frames or a larger algorithm.multiplier.lr"
-    )
+    advice = _advise(outcome.multipliers[nearest], bounds[nearest], multipliers)
+    return f"{summary}; it is too close to policy {nearest + 1} ({found}): {advice}."
+
+
+def _advise(value: float, bound: float, multipliers: LagrangeMultipliers) -> str:
+    """What to change about a constraint that does not hold."""
+    if multipliers.fixed:
+        return f"its multiplier is fixed at {value:.2g}: set a larger algorithm.multiplier.initial"
+    if not math.isclose(value, multipliers.maximum):
+        return (
+            f"its multiplier was still at {value:.2g}: give it more budget.frames or a larger "
+            "algorithm.multiplier.lr"
+        )
+    # A negative bound is minus the greatest similarity that is allowed.
+    change = "lower" if bound > 0 else "raise"
     return (
-        f"{summary}; it is too close to policy {j + 1} ({distances[j]:.3g}, at least "
-        f"{bounds[j]:.3g} wanted): {advice}."
+        f"its multiplier stood at the maximum of {multipliers.maximum:g}, so this threshold seems "
+        f"out of reach: {change} measure.delta, or raise measure.alpha"
     )
 
 
