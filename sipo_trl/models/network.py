@@ -86,8 +86,6 @@ def build_network(
             hidden_key=hidden,
             agents=agents,
         ),
-        TensorModule(
-            nn.Sequential(norm, head(network.gru)), in_keys=[features], out_keys=out_keys
-        ),
+        TensorModule(nn.Sequential(norm, head(network.gru)), in_keys=[features], out_keys=out_keys),
         selected_out_keys=[*out_keys, ("next", *hidden)],
     )

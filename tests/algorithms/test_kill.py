@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from runs import Quiet, contents, start
 
 sys.path.append(str(Path(__file__).parents[1] / "training"))
