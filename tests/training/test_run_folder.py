@@ -31,7 +31,7 @@ def test_what_is_no_run_is_named(tmp_path) -> None:
 
 def test_an_unwritable_folder_is_named(tmp_path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(RunError, match="Could not make the run folder .*Not a directory"):
+    with pytest.raises(RunError, match=r"Could not make the run folder .*Not a directory"):
         RunFolder.create(tmp_path / "file" / "run", OmegaConf.create({}))
 
 
