@@ -256,7 +256,9 @@ def _learned(
     config: ITRConfig, measure: MeasureConfig, archive: Archive, played: Evaluation
 ) -> StateDistanceMeasure:
     """The measure, which has learned to tell these episodes from the archive if it learns."""
-    made = measure.make(archive, horizon=config.env.horizon)
+    with torch.random.fork_rng():
+        torch.manual_seed(derive_seed(config.seed, "critics"))
+        made = measure.make(archive, horizon=config.env.horizon)
     for _ in range(CRITIC_UPDATES):
         made.update(played.columns["states"])
     return made

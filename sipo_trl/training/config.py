@@ -71,7 +71,7 @@ class PPOConfig:
     normalize_advantage: str = "combined"
     """combined: the weighted sum; per_head: each head before it too; none."""
     advantage_floor: float = 1.0e-5
-    """Smallest deviation that advantages are divided by: keeps noise small where nothing is paid."""
+    """Smallest deviation that advantages are divided by: keeps noise small while reward is rare."""
     normalize_intrinsic: bool = False
     """Divide each intrinsic reward by its running deviation, for the gradient only."""
     chunk: int = 10
