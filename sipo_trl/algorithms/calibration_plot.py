@@ -29,6 +29,16 @@ def plot_calibration(
 
     Returns:
         The figure; ``figure.savefig("calibration.png")`` writes it, with no display needed.
+
+    Example:
+        >>> import torch
+        >>> from sipo_trl.training.config import FinalStateConfig
+        >>> measure, distances = FinalStateConfig(delta=0.6, alpha=0.2), torch.rand(2, 64)
+        >>> found = Calibration(
+        ...     measure, False, (distances[0], distances[1]), 0.5, (0.45, 0.55), (1.0, 1.0), {}
+        ... )
+        >>> len(plot_calibration(found, {}, name="navigation").subfigs[0].axes)
+        2
     """
     measure, variance = calibration.measure, calibration.variance
     title = (
