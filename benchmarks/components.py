@@ -49,7 +49,7 @@ def rbf_against_product(
     """Compare the RBF reward with a bare product of its size, plus exp where that is the most."""
     some, others = _cloud(states, features), _cloud(references, features)
     measure = RBFMeasure([others], variance=VARIANCE, normalize=False)
-    what = f"RBF reward, {states} x {references} states of {features}"
+    what = f"RBF reward, {states} x {references} states of {features} features"
     exact = cdist_reward(some[:100].double(), others.double(), VARIANCE)
     check_equal(what, measure.reward(some[:100])[:, 0].double(), exact, rtol=1e-5)
     # Into memory that is there already: the first touch of new memory is not arithmetic.
@@ -73,7 +73,7 @@ def rbf_against_cdist(
     """Compare the RBF reward with ``torch.cdist``."""
     some, others = _cloud(states, features), _cloud(references, features)
     measure = RBFMeasure([others], variance=VARIANCE, normalize=False)
-    what = f"RBF reward, {states} x {references} states of {features}"
+    what = f"RBF reward, {states} x {references} states of {features} features"
     theirs = cdist_reward(some, others, VARIANCE)
     check_equal(what, measure.reward(some)[:, 0], theirs, rtol=1e-3)
     return compare(
@@ -97,7 +97,7 @@ def rbf_memory(
             Archive.create(path).append(_cloud(size, features))
             extra.append(in_fresh_process(_reward_memory, path, states))
     plain = in_fresh_process(_cdist_memory, states, sizes[0], features)
-    what = f"RBF measure and a reward, {states} x {{}} states of {features}"
+    what = f"RBF measure and a reward, {states} x {{}} states of {features} features"
     small, large = (what.format(size) for size in sizes)
     yield make_row(small, extra[:1], CDIST, [plain], unit="B", most=64e6)
     yield make_row(large, extra[1:], f"ours at {sizes[0]}", extra[:1], unit="B", most=64e6)
@@ -107,7 +107,7 @@ def critics_speed(
     batch: int, *, rounds: int, critics: int = 9, features: int = 72, check_updates: int = 3
 ) -> Row:
     """Compare one update of all Wasserstein critics with one of each in a loop."""
-    what = f"update of {critics} critics, {batch} + {batch} states of {features}"
+    what = f"update of {critics} critics, {batch} + {batch} states of {features} features"
     states = torch.randn(batch, features)
     references = [torch.randn(batch, features) + 0.1 * j for j in range(critics)]
     measure = WassersteinMeasure(references, normalize=False)
@@ -202,7 +202,7 @@ def gru_speed(
 
 def archive_opening(*, rounds: int, states: int = 2_000_000, features: int = 18) -> Iterator[Row]:
     """Compare opening an archive with loading its states."""
-    form = f"{states} states of {features}"
+    form = f"{states} states of {features} features"
     with tempfile.TemporaryDirectory() as folder:
         path, file = Path(folder, "archive"), Path(folder, "states.pt")
         content = torch.rand(states, features)
@@ -221,8 +221,8 @@ def archive_opening(*, rounds: int, states: int = 2_000_000, features: int = 18)
         opened = in_fresh_process(_open_memory, path)
         loaded = in_fresh_process(_load_memory, file)
     load = times["load"]
-    what = f"open it and read one of {form}"
     yield make_row(f"open an archive, {form}", times["open"], PLAIN, load, most=10e-3)
+    what = "open it and read a state"
     yield make_row(f"{what}, unchecked", times["map"], PLAIN, load, most=10e-3)
     yield make_row(f"{what}, SHA-256 checked", times["check"], PLAIN, load)
     yield make_row(f"memory to {what}", [opened], PLAIN, [loaded], unit="B", most=10e6)

@@ -69,6 +69,7 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """The row as text, one cell per column of the table."""
         low, high = self.spread
+        spread = f" ({low:.3g} to {high:.3g})" if low < high else ""
         targets = []
         if self.most_ratio is not None:
             targets.append(f"<= {self.most_ratio:.3g}")
@@ -79,7 +80,7 @@ class Row:
             _quantity(self.ours, self.unit),
             self.peer,
             _quantity(self.theirs, self.unit),
-            f"{self.ratio:.3g} ({low:.3g} to {high:.3g})",
+            f"{self.ratio:.3g}{spread}",
             " and ".join(targets) or "-",
             self.verdict,
         )
@@ -93,9 +94,9 @@ def format_table(rows: Iterable[Row]) -> str:
     """Lay rows out as a Markdown table.
 
     Example:
-        >>> row = Row(what="sum", ours=0.2, peer="loop", theirs=0.1, ratio=2.0, spread=(2.0, 2.0))
+        >>> row = Row(what="sum", ours=0.2, peer="loop", theirs=0.1, ratio=2.0, spread=(1.0, 3.0))
         >>> print(format_table([row]).splitlines()[-1])
-        | sum  | 200 ms | loop | 100 ms | 2 (2 to 2)              | -      | -       |
+        | sum  | 200 ms | loop | 100 ms | 2 (1 to 3)              | -      | -       |
     """
     lines = [HEADER, *(row.cells() for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

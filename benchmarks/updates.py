@@ -38,7 +38,7 @@ def growth(
     times = in_turns({**calls, "kernel": partial(measure.reward, visited)}, rounds=rounds)
     empty = times["update 0"]
     frames, peer = envs * steps, "the update with an empty archive"
-    what = f"cost of an archive entry, {states} states of 2, to an update of {frames}"
+    what = f"cost of an archive entry, {states} states of 2 features, to an update of {frames}"
     for number in entries:
         full = times[f"update {number}"]
         added = [(with_ - without) / number for with_, without in zip(full, empty, strict=True)]

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from sipo_trl.measures._grid import KernelGrid
 from sipo_trl.measures._kernel import kernel_error, kernel_mean
 from sipo_trl.measures.normalization import StateNormalizer, mean_and_std
 from sipo_trl.measures.reference import ReferenceMeasure, References
@@ -20,8 +21,10 @@ class RBFMeasure(ReferenceMeasure):
     2\sigma^2)` lies in :math:`[-1/H, 0]`. The paper's :math:`\delta` is the greatest allowed
     similarity: the constraint is :math:`D_j \ge -\delta`.
 
-    The work is done in tiles, so that no more than a few megabytes are needed beside the
-    references, however many there are; it assumes PyTorch's default float32 matmul precision.
+    States with two features take a grid (:class:`~sipo_trl.measures._grid.KernelGrid`), whose cost
+    does not grow with the number of references. Otherwise the work is done in tiles, so that no
+    more than a few megabytes are needed beside the references, however many there are; it assumes
+    PyTorch's default float32 matmul precision.
 
     Args:
         references: an archive, or one tensor [n_j, *F] per archived policy; may be empty.
@@ -68,8 +71,9 @@ class RBFMeasure(ReferenceMeasure):
         # column does not depend on other entries.
         centres = [mean_and_std(states)[0].flatten() for states in self.references]
         self.register_buffer("centre", torch.stack(centres) if centres else torch.empty(0))
-        self._choose_precision()
-        self.register_load_state_dict_post_hook(RBFMeasure._choose_precision)
+        self.grid: KernelGrid | None = None
+        self._prepare()
+        self.register_load_state_dict_post_hook(RBFMeasure._prepare)
 
     def threshold(self, delta: float) -> float:
         """Return the bound on the distance: minus the greatest allowed similarity."""
@@ -77,6 +81,8 @@ class RBFMeasure(ReferenceMeasure):
 
     def _distances(self, states: Tensor) -> Tensor:
         flat, scale, precise = states.flatten(1), self._scale, states.dtype == torch.float64
+        if self.grid is not None:
+            return self.grid(self._scaled(flat)).neg()
         entries = zip(self.references, self.centre, self._double, strict=True)
         columns = [
             kernel_mean(flat, references.flatten(1), centre, scale, precise or double)
@@ -93,9 +99,20 @@ class RBFMeasure(ReferenceMeasure):
         scale = math.sqrt(math.log2(math.e) / variance) / self.normalizer.scale.double()
         return scale.expand(self.state_shape).flatten()
 
+    def _scaled(self, states: Tensor) -> Tensor:
+        """Bring states [n, F] to the kernel's units, around the first entry's centre."""
+        return ((states - self.centre[0]) * self._scale).to(states.dtype)
+
     @torch.no_grad()
-    def _choose_precision(self, *_: object) -> None:
-        """Decide for each entry whether float32 will do; without values (meta) it has to."""
+    def _prepare(self, *_: object) -> None:
+        """Make a grid if one pays; else decide for each entry whether float32 will do.
+
+        Without values (meta) neither can be known: tiles in float32 it is.
+        """
+        flat = [states.flatten(1) for states in self.references]
+        known = bool(flat) and not flat[0].is_meta
+        if known and flat[0].shape[1] == 2:
+            self.grid = KernelGrid.fit([self._scaled(states) for states in flat])
         self._double = [
             not states.is_meta
             and kernel_error(states.flatten(1), centre, self._scale) > _LARGEST_ERROR
