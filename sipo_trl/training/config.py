@@ -205,6 +205,8 @@ class CollectorConfig:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
+        if self.num_envs < 1:
+            raise ValueError(f"collector.num_envs is {self.num_envs}: give at least 1")
         if self.frames_per_batch % self.num_envs:
             raise ValueError(
                 f"collector.frames_per_batch is {self.frames_per_batch}, which is no multiple of "
