@@ -1,0 +1,152 @@
+"""TorchRL's own multi-agent PPO on VMAS finds the other convention, through one added line.
+
+In VMAS's ``het_mass`` a heavy and a light agent are paid, as a team, for the speed of the faster
+one, less the force that both spend. So the light one runs and the heavy one rests; whether it runs
+to the left or to the right is a matter of taste. A first policy settles on one direction; from
+another seed it is a matter of luck whether the second does the same; with the line it does not.
+From the root of the repository:
+
+    python docs/examples/vmas_ppo.py --out outputs/vmas_ppo
+"""
+# ruff: noqa: T201 - a program talks to its user
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import torch
+from tensordict.nn import NormalParamExtractor, TensorDictModule
+from torch import Tensor, nn
+from torchrl.collectors import Collector
+from torchrl.envs import EnvBase, TransformedEnv, VmasEnv
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+from torchrl.modules import MultiAgentMLP, ProbabilisticActor, TanhNormal
+from torchrl.objectives import ClipPPOLoss
+from torchrl.objectives.value import MultiAgentGAE
+
+from sipo_trl.archive import Archive
+from sipo_trl.measures import RBFMeasure
+from sipo_trl.transforms import StateDistanceReward
+
+BATCH, MINIBATCH, EPOCHS = 2560, 640, 8
+HORIZON = 40
+OBSERVATION, REWARD = ("agents", "observation"), ("agents", "reward")
+
+
+def make_env(num_envs: int, seed: int) -> TransformedEnv:
+    """A heavy and a light agent, many such pairs side by side."""
+    scenario = {"green_mass": 2.0, "blue_mass": 0.5, "mass_noise": 0.0}
+    return TransformedEnv(
+        VmasEnv("het_mass", num_envs=num_envs, max_steps=HORIZON, seed=seed, **scenario)
+    )
+
+
+def make_network(outputs: int, *, centralized: bool) -> MultiAgentMLP:
+    """A network for each agent, that sees its own position and velocity, or those of both."""
+    return MultiAgentMLP(
+        n_agent_inputs=4,
+        n_agent_outputs=outputs,
+        n_agents=2,
+        centralized=centralized,
+        share_params=False,
+        num_cells=[64, 64],
+        activation_class=nn.Tanh,
+    )
+
+
+def train(env: EnvBase, frames: int, seed: int) -> ProbabilisticActor:
+    """Plain multi-agent PPO, as any TorchRL user would write it."""
+    torch.manual_seed(seed)
+    parameters = [("agents", "loc"), ("agents", "scale")]
+    actor = nn.Sequential(make_network(4, centralized=False), NormalParamExtractor())
+    policy = ProbabilisticActor(
+        TensorDictModule(actor, [OBSERVATION], parameters),
+        in_keys=parameters,
+        out_keys=[env.action_key],
+        distribution_class=TanhNormal,
+        return_log_prob=True,
+    )
+    value = ("agents", "state_value")
+    critic = TensorDictModule(make_network(1, centralized=True), [OBSERVATION], [value])
+    gae = MultiAgentGAE(gamma=0.95, lmbda=0.9, value_network=critic, average_gae=True)
+    gae.set_keys(reward=REWARD, value=value)
+    loss = ClipPPOLoss(policy, critic, entropy_coeff=0.0)
+    loss.set_keys(action=env.action_key, reward=REWARD, value=value)
+    optimizer = torch.optim.Adam(loss.parameters(), lr=1e-3)
+    collector = Collector(env, policy, frames_per_batch=BATCH, total_frames=frames)
+    for batch in collector:
+        for _ in range(EPOCHS):
+            gae(batch)
+            transitions = batch.reshape(-1)
+            for part in torch.randperm(len(transitions)).split(MINIBATCH):
+                losses = loss(transitions[part])
+                optimizer.zero_grad()
+                (losses["loss_objective"] + losses["loss_critic"]).backward()
+                nn.utils.clip_grad_norm_(loss.parameters(), 1.0)
+                optimizer.step()
+    collector.shutdown()
+    return policy
+
+
+@torch.no_grad()
+def play(policy: ProbabilisticActor, seed: int, episodes: int = 64) -> tuple[float, Tensor]:
+    """Plays whole episodes; gives their mean return and the observations [E, T, 2 agents, 4]."""
+    torch.manual_seed(seed)
+    with set_exploration_type(ExplorationType.RANDOM):
+        step = make_env(episodes, seed).rollout(HORIZON, policy)["next"]
+    return step[REWARD].sum(1).mean().item(), step[OBSERVATION]
+
+
+def plot(observations: dict[str, Tensor], path: Path) -> None:
+    """Draws how fast the light agent runs, and to which side, for each policy."""
+    figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
+    for name, values in observations.items():
+        velocity = values[:, :, 1, 2].flatten().numpy()
+        axes.hist(velocity, 60, (-1, 1), density=True, alpha=0.6, label=name)
+    axes.set(xlabel="velocity (left to right)", ylabel="density", title="How the light agent runs")
+    axes.legend()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Learns a policy and two second ones, without and with the added line, and compares them."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--frames", type=int, default=24 * BATCH, help="environment steps a policy")
+    parser.add_argument("--out", type=Path, default=Path("outputs/vmas_ppo"), help="a new folder")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    archive = Archive.create(options.out / "archive")
+
+    first = train(make_env(64, options.seed), options.frames, options.seed)
+    score, states = play(first, options.seed)
+    archive.append(states.flatten(0, -2), metrics={"return": score})  # both agents' states
+    measure = RBFMeasure(archive, variance=0.5)
+
+    other = options.seed + 100
+    without = train(make_env(64, other), options.frames, other)
+
+    env = make_env(64, other)
+    env.append_transform(
+        StateDistanceReward(
+            measure, [OBSERVATION], [("agents", "novelty")], weight=0.5, reward_key=REWARD
+        )
+    )
+    second = train(env, options.frames, other)
+
+    observations = {}
+    print(f"{'policy':26}{'return':>8}{'similarity':>12}{'velocity':>10}")
+    for name, policy in {"first": first, "without": without, "with the line": second}.items():
+        score, visited = play(policy, other)
+        similarity = -measure.reward(visited).mean().item()
+        velocity = visited[:, HORIZON // 2 :, 1, 2].mean().item()
+        print(f"{name:26}{score:8.1f}{similarity:12.3f}{velocity:10.2f}")
+        observations[name] = visited
+    archive.append(visited.flatten(0, -2), metrics={"return": score, "similarity": similarity})
+    plot(observations, options.out / "states.png")
+
+
+if __name__ == "__main__":
+    main()
