@@ -6,7 +6,6 @@ one from another seed, as a comparison; and, from that same seed, in an environm
 
     python docs/examples/gymnasium_ppo.py --out outputs/gymnasium_ppo
 """
-# ruff: noqa: T201 - a program talks to its user
 
 import argparse
 from collections.abc import Sequence
@@ -32,6 +31,7 @@ from sipo_trl.transforms import StateDistanceReward
 
 BATCH, MINIBATCH, EPOCHS = 2048, 512, 6
 HORIZON = 500
+WEIGHT = 1.0  # of the distance, beside a task reward of 1 per step
 
 
 def make_env(num_envs: int, seed: int) -> TransformedEnv:
@@ -64,7 +64,13 @@ def train(env: EnvBase, frames: int, seed: int) -> ProbabilisticActor:
         [{"params": policy.parameters(), "lr": 1e-3}, {"params": critic.parameters(), "lr": 1e-2}]
     )
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=frames // BATCH)
-    collector = Collector(env, policy, frames_per_batch=BATCH, total_frames=frames)
+    collector = Collector(
+        env,
+        policy,
+        frames_per_batch=BATCH,
+        total_frames=frames,
+        auto_register_policy_transforms=False,  # the policy has no memory
+    )
     for batch in collector:
         for _ in range(EPOCHS):
             gae(batch)
@@ -96,7 +102,7 @@ def plot(positions: dict[str, Tensor], path: Path) -> None:
     """Draws where on the track the cart was, for each policy."""
     figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
     for name, values in positions.items():
-        axes.hist(values.numpy(), 60, (-2.4, 2.4), density=True, alpha=0.6, label=name)
+        axes.hist(values.numpy(), bins=60, range=(-2.4, 2.4), density=True, alpha=0.6, label=name)
     axes.set(xlabel="position of the cart", ylabel="density", title="Where the pole is balanced")
     axes.legend()
     figure.savefig(path, dpi=120)
@@ -122,12 +128,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     without = train(make_env(64, other), options.frames, other)
 
     env = make_env(64, other)
-    env.append_transform(StateDistanceReward(measure, in_keys=["observation"], weight=1.0))
+    env.append_transform(StateDistanceReward(measure, in_keys=["observation"], weight=WEIGHT))
     second = train(env, options.frames, other)
 
     positions = {}
     print(f"{'policy':26}{'return':>8}{'similarity':>12}{'moved by':>10}")
-    for name, policy in {"first": first, "without": without, "with the line": second}.items():
+    policies = {"first": first, "without the line": without, "with the line": second}
+    for name, policy in policies.items():
         score, visited = play(policy, other)
         similarity = -measure.reward(visited).mean().item()
         moved = wasserstein_distance(states[:, 0].numpy(), visited[:, 0].numpy())

@@ -1,29 +1,69 @@
 """The examples in which the transform goes, with one line, into a pipeline that is not ours."""
 
-import runpy
+import importlib.util
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from torchrl.collectors import Collector
 
 from sipo_trl.archive import Archive
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+# Where each pipeline has its rewards: the task's, and one per archived policy.
+KEYS = {
+    "gymnasium_ppo": ("reward", "intrinsic_reward"),
+    "vmas_ppo": (("agents", "reward"), ("agents", "intrinsic_reward")),
+}
 
 
-@pytest.mark.parametrize("name", ["gymnasium_ppo", "vmas_ppo"])
-def test_examples_run_and_leave_an_archive_and_a_picture(name, tmp_path, capsys) -> None:
-    pytest.importorskip(name.removesuffix("_ppo"), reason="part of the extra 'dev'")
-    program = runpy.run_path(str(EXAMPLES / f"{name}.py"))
-    program["main"](["--frames", str(2 * program["BATCH"]), "--out", str(tmp_path / "out")])
-    archive = Archive.open(tmp_path / "out" / "archive")
+def load(name: str) -> ModuleType:
+    library = name.removesuffix("_ppo")
+    pytest.importorskip(library, reason=f"{library} is not installed; it is in the extra 'dev'")
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    return example
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_example_runs_and_only_its_last_training_sees_the_distance(
+    name, tmp_path, monkeypatch, capsys
+) -> None:
+    seen = []
+
+    class Recorder(Collector):
+        def __iter__(self):
+            for batch in super().__iter__():
+                seen.append(batch["next"].detach().clone())
+                yield batch
+
+    example = load(name)
+    monkeypatch.setattr(example, "Collector", Recorder)
+    monkeypatch.setattr(example, "HORIZON", 20)
+    monkeypatch.setattr(example, "EPOCHS", 1)
+    example.main(["--frames", str(example.BATCH), "--out", str(tmp_path)])
+
+    reward, distance = KEYS[name]
+    first, without, with_line = seen
+    for batch in (first, without):
+        assert distance not in batch.keys(True)
+    assert with_line[distance].shape == (*with_line[reward].shape[:-1], 1)
+    # From one seed both begin with the same steps: what differs in the reward is the distance.
+    bonus = with_line[reward] - without[reward]
+    assert with_line[distance].max() < 0
+    assert (bonus / with_line[distance]).allclose(bonus.new_tensor(example.WEIGHT), atol=1e-3)
+
+    archive = Archive.open(tmp_path / "archive")
     assert len(archive) == 2
-    assert archive[1].metrics["similarity"] >= 0
-    assert list((tmp_path / "out").glob("*.png"))
+    assert 0 < archive[1].metrics["similarity"] < 1
+    assert (tmp_path / "states.png").stat().st_size > 0
     assert "with the line" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["gymnasium_ppo", "vmas_ppo"])
-def test_one_line_makes_the_difference(name) -> None:
+@pytest.mark.parametrize("name", KEYS)
+def test_the_pipeline_is_not_ours(name) -> None:
     source = (EXAMPLES / f"{name}.py").read_text()
     assert source.count("StateDistanceReward(") == 1
-    assert "sipo_trl.objectives" not in source
+    for package in ("objectives", "models", "training", "algorithms", "envs"):
+        assert f"sipo_trl.{package}" not in source
