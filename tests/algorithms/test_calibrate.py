@@ -13,10 +13,9 @@ from hydra.core.global_hydra import GlobalHydra
 from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
+from running import Quiet, contents
 from sklearn.metrics.pairwise import rbf_kernel
 from tensordict import TensorDict
-
-from runs import Quiet, contents
 
 sys.path.append(str(Path(__file__).parents[1] / "training"))
 from settings import small_config

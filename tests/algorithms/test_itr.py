@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import Quiet, contents, start
+from running import Quiet, contents, start
 
 sys.path.append(str(Path(__file__).parents[1] / "training"))
 from settings import small_config

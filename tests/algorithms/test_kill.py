@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from runs import Quiet, contents, start
+from running import Quiet, contents, start
 
 sys.path.append(str(Path(__file__).parents[1] / "training"))
 from settings import small_config

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from omegaconf import OmegaConf
-
-from runs import Quiet, contents
+from running import Quiet, contents
 
 sys.path.append(str(Path(__file__).parents[1] / "training"))
 from settings import small_config
