@@ -27,7 +27,7 @@ def load(name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_example_runs_and_only_its_last_training_sees_the_distance(
+def test_example_runs_and_only_its_second_training_sees_the_distance(
     name, tmp_path, monkeypatch, capsys
 ) -> None:
     seen = []
@@ -45,12 +45,12 @@ def test_example_runs_and_only_its_last_training_sees_the_distance(
     example.main(["--frames", str(example.BATCH), "--out", str(tmp_path)])
 
     reward, distance = KEYS[name]
-    first, without, with_line = seen
-    for batch in (first, without):
+    first, with_line, another = seen
+    for batch in (first, another):
         assert distance not in batch.keys(True)
     assert with_line[distance].shape == (*with_line[reward].shape[:-1], 1)
     # From one seed both begin with the same steps: what differs in the reward is the distance.
-    bonus = with_line[reward] - without[reward]
+    bonus = with_line[reward] - first[reward]
     assert with_line[distance].max() < 0
     assert (bonus / with_line[distance]).allclose(bonus.new_tensor(example.WEIGHT), atol=1e-3)
 
