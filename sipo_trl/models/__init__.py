@@ -6,6 +6,7 @@
 - :class:`Observation`, :class:`Action`, :class:`Network`: what descriptions are made of;
 - :class:`Actor`: a policy that carries its description;
 - :class:`MaskedGRU`: memory with resets, for any number of agents;
+- :class:`ObservationNorm`, :func:`update_norms`: observations in units of their deviation;
 - :class:`ConvEncoder`: image features, shared with the Wasserstein critic;
 - :class:`BoundedTanhNormal`, :class:`OneHotChoice`, :class:`MaskedOneHotChoice`: distributions;
 - :func:`orthogonal`: the initialisation of them all.
@@ -18,6 +19,8 @@ from sipo_trl.models.description import Action, Network, Observation
 from sipo_trl.models.distribution import BoundedTanhNormal, MaskedOneHotChoice, OneHotChoice
 from sipo_trl.models.gru import MaskedGRU
 from sipo_trl.models.initialization import orthogonal
+from sipo_trl.models.observation_norm import ObservationNorm
+from sipo_trl.models.trunk import update_norms
 
 __all__ = [
     "Action",
@@ -28,6 +31,7 @@ __all__ = [
     "MaskedOneHotChoice",
     "Network",
     "Observation",
+    "ObservationNorm",
     "OneHotChoice",
     "actor_spec",
     "build_actor",
@@ -36,4 +40,5 @@ __all__ = [
     "make_actor",
     "make_critic",
     "orthogonal",
+    "update_norms",
 ]

@@ -84,6 +84,8 @@ class Network:
         activation: what follows each hidden layer.
         layer_norm: whether to normalise the input features and what follows each hidden layer and
             the GRU, as MAPPO does.
+        observation_norm: whether to normalise the input features by their running mean and
+            deviation instead; they move with :func:`~sipo_trl.models.update_norms` only.
         gru: size of the GRU after the hidden layers (the paper: 64 in multi-agent domains);
             ``None`` for a network without memory.
         agent_id: whether each agent's input ends with its one-hot index, so that agents that share
@@ -93,6 +95,7 @@ class Network:
     hidden: Sequence[int] = (64, 64)
     activation: Activation = "tanh"
     layer_norm: bool = False
+    observation_norm: bool = False
     gru: int | None = None
     agent_id: bool = True
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from tensordict import TensorDictBase
+from tensordict.nn import TensorDictModule
 from torch import nn
 
 from sipo_trl.models.conv import ConvEncoder
 from sipo_trl.models.description import Network, Observation, Scope
 from sipo_trl.models.initialization import HIDDEN_GAIN, orthogonal
+from sipo_trl.models.observation_norm import ObservationNorm
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
 
@@ -57,7 +60,7 @@ class Trunk(nn.Module):
         for observation, encoder in zip(observations, self.encoders, strict=True):
             width = getattr(encoder, "out_features", observation.shape[-1])
             size += width * (agents or 1) if observation.scope == "joint" else width
-        self.norm = nn.LayerNorm(size) if network.layer_norm else nn.Identity()
+        self.norm = _make_norm(network, size)
         identities = torch.eye(agents if agents and network.agent_id else 0)
         self.register_buffer("agent_id", identities, persistent=False)
         self.layers = nn.Sequential()
@@ -72,18 +75,28 @@ class Trunk(nn.Module):
 
     def forward(self, *observations: torch.Tensor) -> torch.Tensor:
         """Map observations, shaped by their scopes, to features ``[*, (A,) out_features]``."""
+        # The ids follow the normalisation: their scale must not depend on the observation's.
+        features = self.norm(self.join(*observations))
+        if len(self.agent_id):
+            agent_id = self.agent_id.expand(*features.shape[:-1], -1)
+            features = torch.cat([features, agent_id], dim=-1)
+        return self.layers(features)
+
+    def join(self, *observations: torch.Tensor) -> torch.Tensor:
+        """Encode observations and put them side by side, ``[*, (A,) F]``."""
         parts = [
             self._give_to_agents(encoder(observation), scope)
             for observation, encoder, scope in zip(
                 observations, self.encoders, self.scopes, strict=True
             )
         ]
-        # The ids follow the normalisation: their scale must not depend on the observation's.
-        features = self.norm(torch.cat(parts, dim=-1))
-        if len(self.agent_id):
-            agent_id = self.agent_id.expand(*features.shape[:-1], -1)
-            features = torch.cat([features, agent_id], dim=-1)
-        return self.layers(features)
+        return torch.cat(parts, dim=-1)
+
+    @torch.no_grad()
+    def update_norm(self, *observations: torch.Tensor) -> None:
+        """Tell the observation norm, if there is one, what was seen."""
+        if isinstance(self.norm, ObservationNorm):
+            self.norm.update(self.join(*observations))
 
     def _give_to_agents(self, features: torch.Tensor, scope: Scope) -> torch.Tensor:
         """Shape one input ``[*, (A,) F]`` as each agent sees it, in the parameters' dtype."""
@@ -93,3 +106,29 @@ class Trunk(nn.Module):
         if scope == "joint":
             features = features.flatten(-2)
         return features.unsqueeze(-2).expand(*features.shape[:-1], self.agents, -1)
+
+
+def update_norms(network: nn.Module, batch: TensorDictBase) -> None:
+    """Tell all observation norms of an actor or critic what a batch has shown.
+
+    Args:
+        network: what :func:`~sipo_trl.models.make_actor` or its like has made; left alone if it
+            normalises nothing.
+        batch: observations of any batch size.
+
+    Example:
+        >>> from torchrl.testing.mocking_classes import ContinuousActionVecMockEnv
+        >>> from sipo_trl.models import make_actor
+        >>> env = ContinuousActionVecMockEnv()
+        >>> actor = make_actor(env, observation_norm=True)
+        >>> update_norms(actor, env.rollout(5))
+    """
+    for module in network.modules():
+        if isinstance(module, TensorDictModule) and isinstance(module.module, Trunk):
+            module.module.update_norm(*(batch.get(key) for key in module.in_keys))
+
+
+def _make_norm(network: Network, features: int) -> nn.Module:
+    if network.observation_norm:
+        return ObservationNorm(features)
+    return nn.LayerNorm(features) if network.layer_norm else nn.Identity()

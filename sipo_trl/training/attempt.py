@@ -3,10 +3,11 @@
 import math
 from typing import Any
 
-import torch
 from tensordict import TensorDictBase
-from torchrl.envs import Compose, EnvBase, TransformedEnv
+from tensordict.nn import TensorDictModuleBase
+from torchrl.envs import EnvBase, TransformedEnv
 from torchrl.modules.utils import get_env_transforms_from_module
+from torchrl.objectives import KLAdaptiveLR
 
 from sipo_trl.measures import StateDistanceMeasure
 from sipo_trl.objectives import LagrangeMultipliers
@@ -46,7 +47,10 @@ class Attempt:
             ppo=config.ppo,
             intrinsic_scale=config.measure.alpha,
             rewards=algorithm.rewards,
+            solved=config.env.solved,
         )
+        target_kl = config.ppo.target_kl
+        self.schedule = target_kl and KLAdaptiveLR(self.learner.optimizer, target_kl)
         self.collector = ResumableCollector(
             remembering(env, self.learner.policy),
             self.learner.policy,
@@ -84,6 +88,9 @@ class Attempt:
                 "number. Lower ppo.actor_lr and ppo.critic_lr, or look at the environment's "
                 "rewards; nothing after the last checkpoint was kept."
             )
+        if self.schedule:
+            self.schedule.step(row["kl_approx"])
+            row["actor_lr"] = self.schedule.get_last_lr()[0]
         return {"frames": batch.numel(), **row}
 
     def close(self) -> None:
@@ -91,9 +98,9 @@ class Attempt:
         self.collector.shutdown()
 
 
-def remembering(env: EnvBase, policy: torch.nn.Module) -> EnvBase:
-    """The environment with what a recurrent policy needs to remember: nothing for others."""
-    transforms = get_env_transforms_from_module(policy)
-    if isinstance(transforms, Compose) and not len(transforms):
+def remembering(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
+    """The environment with what a recurrent policy needs to remember; as it is for others."""
+    # TorchRL would make every policy's environment tell where episodes begin.
+    if "is_init" not in policy.in_keys:
         return env
-    return TransformedEnv(env, transforms)
+    return TransformedEnv(env, get_env_transforms_from_module(policy))

@@ -32,6 +32,8 @@ class NetworkConfig:
     """tanh, relu or elu."""
     layer_norm: bool = False
     """Normalise inputs and hidden features, as MAPPO does."""
+    observation_norm: bool = False
+    """Normalise observations by the mean and deviation of all that were seen so far."""
     gru: int | None = None
     """Size of the recurrent layer; null for none."""
     distribution: str = "tanh_normal"
@@ -41,7 +43,7 @@ class NetworkConfig:
 
     def layers(self) -> dict[str, Any]:
         """The options that actor and critic share."""
-        names = ("hidden", "activation", "layer_norm", "gru")
+        names = ("hidden", "activation", "layer_norm", "observation_norm", "gru")
         return {name: getattr(self, name) for name in names}
 
 
@@ -61,6 +63,8 @@ class PPOConfig:
     """Weight of the entropy bonus."""
     actor_lr: float = 5e-4
     critic_lr: float = 1e-3
+    target_kl: float | None = None
+    """Adapt both rates so that the policy moves by about this much per update; null: fixed."""
     max_grad_norm: float = 10.0
     huber_delta: float = 10.0
     """Where the critic's loss turns from squared to linear."""

@@ -55,8 +55,9 @@ class Iteration:
     """Learns one policy that solves the task away from all archived ones.
 
     An attempt ends when it has held for ``algorithm.settle`` updates and an evaluation confirms
-    it, or when its share of the budget is spent. An attempt whose policy is no good, or not
-    different, is given up for a fresh one while the budget lasts; the best one counts. With
+    it, or when its share of the budget is spent; one most of whose episodes are good and different
+    already may exceed its share. An attempt whose policy is no good, or not different, is given up
+    for a fresh one while the budget lasts; the best one counts. With
     ``algorithm.tries=1`` and ``settle=0`` this is the paper's single training.
 
     Args:
@@ -156,6 +157,7 @@ class Iteration:
         progress.frames += frames
         progress.attempt_frames += frames
         progress.held = progress.held + 1 if self._holds(row) else 0
+        progress.promising = row["good"] > 0.5
         row = {"attempt": progress.attempt, "frames": progress.frames, **row}
         self.table.append(row)
         return row
@@ -172,12 +174,10 @@ class Iteration:
         return 0 < settle <= self.progress.held or self._attempt_spent()
 
     def _attempt_spent(self) -> bool:
-        """Whether another batch would exceed the attempt's share, or all that is left."""
-        batch = self.config.collector.frames_per_batch
-        return (
-            self.progress.attempt_frames + batch > self._share
-            or self.progress.frames + batch > self.config.budget.frames
-        )
+        """Whether another batch would exceed its share, unless promising, or all that is left."""
+        progress, batch = self.progress, self.config.collector.frames_per_batch
+        share_spent = progress.attempt_frames + batch > self._share and not progress.promising
+        return share_spent or progress.frames + batch > self.config.budget.frames
 
     def _attempts_left(self) -> bool:
         """Whether at least half a share is left: less is not worth a beginning."""
@@ -200,6 +200,7 @@ class Iteration:
         """A fresh attempt, whose course depends on the seed, the archive and its number only."""
         config = self.config
         self.progress.attempt_frames = self.progress.held = 0
+        self.progress.promising = False
         seed_everything(derive_seed(config.seed, self.index, self.progress.attempt))
         env = config.env.make(
             config.collector.num_envs, seed=config.seed, device=config.collector.device

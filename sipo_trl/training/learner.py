@@ -1,5 +1,6 @@
 """One policy, everything that it is learned with, and one update of it."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from torchrl.envs import EnvBase
 from torchrl.modules import RunningValueNorm, set_recurrent_mode
 
 from sipo_trl.measures import StateDistanceMeasure
-from sipo_trl.models import make_actor, make_critic
+from sipo_trl.models import make_actor, make_critic, update_norms
 from sipo_trl.objectives import (
     EpisodeReturns,
     HeadValueNorm,
@@ -45,6 +46,7 @@ class Learner:
         ppo: settings of the update.
         intrinsic_scale: the paper's alpha.
         rewards: ``"heads"``: one value head per reward; ``"summed"``, ``"filter"``: one mixed one.
+        solved: the return from which an episode solves the task; any does if ``None``.
     """
 
     def __init__(
@@ -57,10 +59,12 @@ class Learner:
         ppo: PPOConfig,
         intrinsic_scale: float = 1.0,
         rewards: str = "heads",
+        solved: float | None = None,
     ) -> None:
         constraints = measure.num_references
         heads = 1 + constraints if rewards == "heads" else 1
         self.ppo, self.rewards, self.intrinsic_scale = ppo, rewards, intrinsic_scale
+        self.solved = -math.inf if solved is None else solved
         self.recurrent = network.gru is not None
         self.actor = make_actor(
             env,
@@ -137,6 +141,8 @@ class Learner:
         self.gae(batch)
         metrics.update(self._improve(batch))
         metrics["multiplier"] = self.multipliers.update(metrics["distance"])
+        for network in (self.actor, self.critic):
+            update_norms(network, batch)
         learned = self.distance.measure.update(batch["next", "diversity_state"])
         return metrics.update({f"measure_{name}": value for name, value in learned.items()})
 
@@ -148,11 +154,14 @@ class Learner:
         returns = self.returns(rewards, done)
         finished = finished_mean(returns, done)
         success = following.get("success", default=torch.zeros_like(done))
+        good = self.multipliers.satisfied(returns[..., 1:]).all(-1, keepdim=True)
+        good &= returns[..., :1] >= self.solved
         metrics = TensorDict(
             {
                 "return": finished[0],
                 "distance": finished[1:],
                 "success": finished_mean(success.to(rewards.dtype), done)[0],
+                "good": finished_mean(good.to(rewards.dtype), done)[0],
                 "episodes": done.sum(),
             }
         )

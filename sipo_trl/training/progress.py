@@ -17,6 +17,8 @@ class Progress:
     """Environment steps of the current attempt."""
     held: int = 0
     """Updates in a row at whose end the task was solved and all constraints held."""
+    promising: bool = False
+    """Whether most episodes of the last update solved the task within all constraints."""
 
     def state_dict(self) -> dict[str, int]:
         """All fields."""

@@ -11,7 +11,9 @@ from settings import small_config
 
 from sipo_trl.archive import Archive
 from sipo_trl.training import Iteration
-from sipo_trl.training.config import NetworkConfig, RBFConfig, WassersteinConfig
+from sipo_trl.training.attempt import Attempt
+from sipo_trl.training.config import NetworkConfig, PPOConfig, RBFConfig, WassersteinConfig
+from sipo_trl.training.metrics import MetricsTable
 from sipo_trl.training.program import typed
 
 
@@ -43,8 +45,12 @@ def test_the_archive_grows_by_one_policy_per_iteration(tmp_path) -> None:
         small_config(RBFConfig(delta=0.1)),
         small_config(WassersteinConfig(delta=0.1)),
         small_config(network=NetworkConfig(hidden=[8], gru=8)),
+        small_config(
+            network=NetworkConfig(hidden=[8], observation_norm=True),
+            ppo=PPOConfig(epochs=2, minibatches=2, target_kl=0.01),
+        ),
     ],
-    ids=["final_state", "rbf", "wd", "recurrent"],
+    ids=["final_state", "rbf", "wd", "recurrent", "adaptive"],
 )
 def test_one_seed_one_result_and_a_stopped_run_goes_on_exactly(tmp_path, config) -> None:
     whole = contents(start(config, tmp_path / "whole"))
@@ -104,3 +110,28 @@ def test_settings_survive_the_file(tmp_path) -> None:
     config = small_config(RBFConfig(delta=0.3, variance=0.5))
     folder = start(small_config(RBFConfig(delta=0.3, variance=0.5), iterations=0), tmp_path / "run")
     assert typed(folder.config).as_dict() == {**config.as_dict(), "iterations": 0}
+
+
+def test_an_attempt_with_mostly_good_episodes_exceeds_its_share(tmp_path, monkeypatch) -> None:
+    """Attempts have 320 of 640 frames; one that is never promising is given up after these."""
+
+    def attempts(good: float) -> set[float]:
+        step = Attempt.step
+        monkeypatch.setattr(Attempt, "step", lambda self: {**step(self), "good": good})
+        config = small_config(iterations=1)
+        config.env.solved = 2.0  # more than there is: no attempt is ever accepted
+        folder = start(config, tmp_path / str(good))
+        monkeypatch.undo()
+        rows = MetricsTable(next(folder.path.glob("iterations/*/metrics.csv"))).read()
+        return {row["attempt"] for row in rows}
+
+    assert attempts(good=0.4) == {0, 1}
+    assert attempts(good=0.6) == {0}
+
+
+def test_rates_follow_the_divergence(tmp_path) -> None:
+    ppo = PPOConfig(epochs=2, minibatches=2, actor_lr=5e-4, target_kl=1e6)
+    folder = start(small_config(iterations=1, ppo=ppo), tmp_path / "run")
+    rows = MetricsTable(next(folder.path.glob("iterations/*/metrics.csv"))).read()
+    grown = [row["kl_approx"] > 0 for row in rows if row["attempt"] == 0]
+    assert rows[len(grown) - 1]["actor_lr"] == pytest.approx(min(5e-4 * 1.5 ** sum(grown), 1e-2))

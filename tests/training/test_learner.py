@@ -72,6 +72,19 @@ def test_metrics_are_those_of_finished_episodes() -> None:
     torch.testing.assert_close(metrics["multiplier"], (0.5 * (0.4 - final)).clamp(0, 10))
 
 
+def test_good_episodes_solve_the_task_within_all_constraints() -> None:
+    learner = make_learner()
+    learner.solved = 0.5
+    batch = collect(learner)
+    following = batch["next"].clone()
+    done = following["done"].squeeze(-1)
+    metrics = learner.update(batch)
+    far = FinalStateMeasure(REFERENCES).reward(following["diversity_state"]) >= 0.4
+    good = far.all(-1) & (following["reward"].squeeze(-1) >= 0.5)
+    assert 0 < good[done].float().mean() < 1
+    assert metrics["good"] == good[done].float().mean()
+
+
 def test_an_empty_archive_is_plain_ppo() -> None:
     learner = make_learner(FinalStateMeasure([]), normalize_intrinsic=True)
     metrics = learner.update(collect(learner))
