@@ -86,11 +86,12 @@ def kernel_error(references: Tensor, centre: Tensor, scale: Tensor) -> float:
         True
     """
     block = max(1, _BLOCK // references.shape[1])
-    norms = [
-        _centred(some, centre, scale, torch.float32).norm(dim=1).max()
-        for some in references.split(block)
-    ]
-    radius = torch.stack(norms).max().item() / _LOG2_E**0.5
+    largest = torch.zeros((), device=references.device)
+    for some in references.split(block):
+        norms = _centred(some, centre, scale, torch.float32).norm(dim=1)
+        # In place: a new number above each freed block would keep glibc from using it again.
+        largest.copy_(torch.maximum(largest, norms.max()))
+    radius = largest.item() / _LOG2_E**0.5
     terms = (2 * radius + (-2 * _LEAST_EXPONENT) ** 0.5) ** 2 / 2
     roundings = 1 / 2 + references.shape[1] ** 0.5 / 4
     return torch.finfo(torch.float32).eps * terms * roundings

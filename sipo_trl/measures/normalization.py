@@ -76,6 +76,7 @@ class StateNormalizer(nn.Module):
         return (states - self.mean) / self.scale
 
 
+@torch.no_grad()
 def mean_and_std(states: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean and population standard deviation [*F] of states [n, *F], as float32.
 
@@ -84,7 +85,12 @@ def mean_and_std(states: Tensor) -> tuple[Tensor, Tensor]:
         (tensor([2.]), tensor([2.]))
     """
     pieces = states.split(max(1, _PIECE * len(states) // states.numel()))
-    total = torch.zeros(states.shape[1:], dtype=torch.float64, device=states.device)
-    mean = sum((piece.sum(0, dtype=torch.float64) for piece in pieces), total) / len(states)
-    variance = sum(((piece - mean).square().sum(0) for piece in pieces), total) / len(states)
+    # One piece of memory for all of them: glibc's allocator often does not reuse aligned ones.
+    precise = torch.empty_like(pieces[0], dtype=torch.float64)
+    mean, variance = torch.zeros((2, *states.shape[1:]), dtype=torch.float64, device=states.device)
+    for piece in pieces:
+        mean += precise[: len(piece)].copy_(piece).sum(0) / len(states)
+    for piece in pieces:
+        squares = precise[: len(piece)].copy_(piece).sub_(mean).square_()
+        variance += squares.sum(0) / len(states)
     return mean.float(), variance.sqrt().float()
