@@ -7,6 +7,7 @@ import torch
 from omegaconf import MISSING
 from torchrl.envs import CatFrames, EnvBase, TransformedEnv
 
+from sipo_trl.envs.humanoid import HumanoidEnv
 from sipo_trl.envs.navigation import NavigationEnv
 
 
@@ -68,4 +69,27 @@ class NavigationConfig(EnvConfig):
             seed=seed,
             device=device,
             horizon=self.horizon,
+        )
+
+
+@dataclass
+class HumanoidConfig(EnvConfig):
+    """A humanoid that walks towards a target, as in Isaac Gym."""
+
+    name: str = "humanoid"
+    horizon: int = 1000
+    quick_frames: int = 1_000_000
+    full_frames: int = 20_000_000
+    columns: list[str] = field(default_factory=lambda: ["torque"])
+    threads: int | None = None
+    """How many copies are stepped at once; null for all cores."""
+
+    def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> HumanoidEnv:
+        """Copies whose episodes start with joints a little off, drawn from the seed."""
+        return HumanoidEnv(
+            batch_size=[num_envs],
+            seed=seed,
+            device=device,
+            horizon=self.horizon,
+            threads=self.threads,
         )

@@ -13,7 +13,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from sipo_trl.archive import Archive
-from sipo_trl.envs.config import EnvConfig, NavigationConfig
+from sipo_trl.envs.config import EnvConfig, HumanoidConfig, NavigationConfig
 from sipo_trl.measures import (
     FinalStateMeasure,
     RBFMeasure,
@@ -255,7 +255,9 @@ class ITRConfig:
         return asdict(self)
 
 
-ENVS: dict[str, type[EnvConfig]] = {config.name: config for config in (NavigationConfig,)}
+ENVS: dict[str, type[EnvConfig]] = {
+    config.name: config for config in (NavigationConfig, HumanoidConfig)
+}
 """Environments by name."""
 
 MEASURES: dict[str, type[MeasureConfig]] = {
