@@ -51,11 +51,10 @@ class HumanoidTask(Task):
 
     def __init__(self, *, device: torch.device | str | None, dtype: torch.dtype) -> None:
         self.model = humanoid_model()
-        exact = {"device": device, "dtype": dtype}
-        ranges = torch.as_tensor(self.model.jnt_range[1:], **exact)
+        ranges = torch.tensor(self.model.jnt_range[1:], device=device, dtype=dtype)
         self.low, self.high = ranges.unbind(-1)
-        self.gear = torch.as_tensor(self.model.actuator_gear[:, 0]).float().to(device)
-        self.initial = torch.as_tensor(self.model.qpos0, **exact).clone()
+        self.gear = torch.tensor(self.model.actuator_gear[:, 0].astype("float32"), device=device)
+        self.initial = torch.tensor(self.model.qpos0, device=device, dtype=dtype)
         self.initial[2] = START_HEIGHT
 
     def start(self, noise: Tensor) -> tuple[Tensor, Tensor]:
