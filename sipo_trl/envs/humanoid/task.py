@@ -53,9 +53,15 @@ class HumanoidTask(Task):
         self.model = humanoid_model()
         ranges = torch.tensor(self.model.jnt_range[1:], device=device, dtype=dtype)
         self.low, self.high = ranges.unbind(-1)
-        self.gear = torch.tensor(self.model.actuator_gear[:, 0].astype("float32"), device=device)
         self.initial = torch.tensor(self.model.qpos0, device=device, dtype=dtype)
         self.initial[2] = START_HEIGHT
+        self.target = torch.tensor(TARGET, device=device, dtype=dtype)
+        self.axes = _axes_of_products().to(device)
+        gear = torch.tensor(self.model.actuator_gear[:, 0].astype("float32"), device=device)
+        self.gear, self.power_cost = gear, 0.05 * gear / gear.max()
+        # Joint positions become (q - middle) / half: one multiplication and addition.
+        self.joint_scale = 2 / (self.high - self.low)
+        self.joint_offset = -0.5 * (self.high + self.low) * self.joint_scale
 
     def start(self, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Standing, with joints a little off, just above the floor."""
@@ -73,26 +79,48 @@ class HumanoidTask(Task):
     def step(self, before: Motion, after: Motion, action: Tensor) -> Outcome:
         """Isaac's reward, and the end at a fall."""
         observation, torque = self._observe(after, action)
+        # In the simulator's precision: a small difference of large numbers.
+        distance = (torch.stack([before.qpos[:, :2], after.qpos[:, :2]]) - self.target).norm(dim=-1)
+        progress = (distance[0] - distance[1]).mul_(1 / (FRAME_SKIP * TIME_STEP))
+        reward = self.reward(progress.float().unsqueeze(-1), observation)
         fallen = observation[:, :1] < FALLEN_HEIGHT
-        progress = (target_distance(before.qpos) - target_distance(after.qpos)) / (
-            FRAME_SKIP * TIME_STEP
-        )
-        reward = humanoid_reward(progress.float(), observation, self.gear / self.gear.max())
-        reward = reward.masked_fill(fallen, -1.0)
+        reward = reward.masked_fill_(fallen, -1.0)
         observation = observation.clamp_(-OBSERVATION_BOUND, OBSERVATION_BOUND)
         return Outcome(observation, torque, reward, fallen)
 
+    def reward(self, progress: Tensor, observation: Tensor) -> Tensor:
+        """Isaac's reward of bodies that have not fallen [N, 1].
+
+        Args:
+            progress: speed towards the target in m/s [N, 1].
+            observation: as it is after the step, unbounded [N, 108].
+        """
+        action = observation[:, ACTIONS]
+        alive_and_heading = (observation[:, 11:12] * (0.5 / 0.8)).clamp_(max=0.5).add_(2)
+        effort = action.square().sum(-1, True)
+        power = (action * observation[:, JOINT_VELOCITIES]).abs_() @ self.power_cost
+        stops = (observation[:, JOINT_POSITIONS].abs() > 0.98).sum(-1, True)
+        return (
+            alive_and_heading.add_(progress)
+            .add_(observation[:, 10:11] > 0.93, alpha=0.1)
+            .sub_(effort, alpha=0.01)
+            .sub_(power.unsqueeze(-1))
+            .sub_(stops, alpha=0.25)
+        )
+
     def _observe(self, motion: Motion, action: Tensor) -> tuple[Tensor, Tensor]:
-        sensors = motion.sensors.float()
-        joints = (2 * motion.qpos[:, 7:] - self.high - self.low) / (self.high - self.low)
-        joints = joints.float()
+        qvel, sensors = motion.qvel.float(), motion.sensors.float()
+        joints = torch.addcmul(self.joint_offset, motion.qpos[:, 7:], self.joint_scale).float()
         # The sensors give magnitudes; a stop pushes away from the end of the range.
-        torque = self.gear * action - joints.sign() * sensors[:, :JOINTS]
+        torque = torch.addcmul(self.gear * action, joints.sign(), sensors[:, :JOINTS], value=-1)
+        pose = motion.qpos[:, 3:7].float()
+        way = (self.target - motion.qpos[:, :2]).float()
         observation = torch.cat(
             [
-                torso_observation(motion.qpos[:, :7].float(), motion.qvel[:, :6].float()),
+                motion.qpos[:, 2:3].float(),
+                self._torso(pose, qvel[:, :6], way),
                 joints,
-                0.1 * motion.qvel[:, 6:].float(),
+                0.1 * qvel[:, 6:],
                 0.01 * torque,
                 0.01 * sensors[:, JOINTS:],
                 action,
@@ -101,56 +129,39 @@ class HumanoidTask(Task):
         )
         return observation, torque
 
+    def _torso(self, quaternion: Tensor, velocity: Tensor, way: Tensor) -> Tensor:
+        """Observations 1:12.
 
-def target_distance(qpos: Tensor) -> Tensor:
-    """How far bodies [N, nq] are from the target, on the floor [N, 1]."""
-    across = [place - qpos[:, i : i + 1] for i, place in enumerate(TARGET)]
-    return torch.hypot(*across)
-
-
-def torso_observation(pose: Tensor, velocity: Tensor) -> Tensor:
-    """The first 12 observations.
-
-    Args:
-        pose: position and quaternion [N, 7].
-        velocity: in the world's frame, and angular velocity in the torso's own [N, 6].
-    """
-    px, py, height, w, x, y, z = pose.unbind(-1)
-    vx, vy, vz, *angular = velocity.unbind(-1)
-    # The torso's axes in the world's frame.
-    fx, fy, fz = 1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)
-    lx, ly, lz = 2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)
-    ux, uy, uz = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
-    dx, dy = TARGET[0] - px, TARGET[1] - py
-    distance = torch.hypot(dx, dy)
-    dx, dy = dx / distance, dy / distance
-    columns = [
-        height,
-        fx * vx + fy * vy + fz * vz,
-        lx * vx + ly * vy + lz * vz,
-        ux * vx + uy * vy + uz * vz,
-        *(0.25 * rate for rate in angular),
-        torch.atan2(fy, fx),
-        torch.atan2(lz, uz),
-        torch.atan2(fx * dy - fy * dx, fx * dx + fy * dy),
-        uz,
-        fx * dx + fy * dy,
-    ]
-    return torch.stack(columns, -1)
+        Args:
+            quaternion: from the torso's frame to the world's [N, 4].
+            velocity: in the world's frame, and angular velocity in the torso's own [N, 6].
+            way: to the target, on the floor [N, 2].
+        """
+        products = quaternion.unsqueeze(-1) * quaternion.unsqueeze(-2)
+        axes = products.flatten(1) @ self.axes  # forward, left and up, in the world's frame
+        local = (axes.view(-1, 3, 3) * velocity[:, None, :3]).sum(-1)
+        # On the floor, as complex numbers: angles are theirs, and a turn is a quotient.
+        forward = torch.view_as_complex(axes[:, :2].contiguous())
+        turn = torch.view_as_complex(way) * forward.conj()
+        heading = turn.real / way.norm(dim=-1)
+        roll = torch.atan2(axes[:, 5], axes[:, 8])
+        angles = [forward.angle(), roll, turn.angle(), axes[:, 8], heading]
+        return torch.cat([local, 0.25 * velocity[:, 3:], torch.stack(angles, -1)], -1)
 
 
-def humanoid_reward(progress: Tensor, observation: Tensor, motor_ratio: Tensor) -> Tensor:
-    """Isaac's reward of bodies that have not fallen [N, 1].
-
-    Args:
-        progress: speed towards the target in m/s [N, 1].
-        observation: as it is after the step, unbounded [N, 108].
-        motor_ratio: strength of each motor in units of the strongest [21].
-    """
-    action = observation[:, ACTIONS]
-    upright = 0.1 * (observation[:, 10:11] > 0.93)
-    heading = 0.5 * (observation[:, 11:12] / 0.8).clamp(max=1)
-    effort = 0.01 * action.square().sum(-1, True)
-    power = 0.05 * ((action * observation[:, JOINT_VELOCITIES]).abs() @ motor_ratio).unsqueeze(-1)
-    stops = 0.25 * (observation[:, JOINT_POSITIONS].abs() > 0.98).sum(-1, True)
-    return progress + 2 + upright + heading - effort - power - stops
+def _axes_of_products() -> Tensor:
+    """What makes a rotation's three axes [9] of its quaternion's products w w, w x ... z z [16]."""
+    factors = {
+        # forward
+        0: {"ww": 1, "xx": 1, "yy": -1, "zz": -1}, 1: {"xy": 2, "wz": 2}, 2: {"xz": 2, "wy": -2},
+        # left
+        3: {"xy": 2, "wz": -2}, 4: {"ww": 1, "yy": 1, "xx": -1, "zz": -1}, 5: {"yz": 2, "wx": 2},
+        # up
+        6: {"xz": 2, "wy": 2}, 7: {"yz": 2, "wx": -2}, 8: {"ww": 1, "zz": 1, "xx": -1, "yy": -1},
+    }  # fmt: skip
+    matrix = torch.zeros(16, 9)
+    for column, products in factors.items():
+        for product, factor in products.items():
+            row, position = map("wxyz".index, product)
+            matrix[4 * row + position, column] = factor
+    return matrix

@@ -12,8 +12,8 @@ from sipo_trl.envs.locomotion.noise import counter_uniform
 from sipo_trl.envs.locomotion.simulator import Motion, Simulator
 from sipo_trl.envs.locomotion.task import Task
 
-# Ten times what a humanoid's arm reaches when it is flung about: faster is no motion any more.
-MAX_SPEED = 1000.0
+# Several times what a humanoid's arm reaches when it is flung about: faster is no motion any more.
+MAX_SPEED = 300.0
 
 
 class LocomotionEnv(EnvBase):
@@ -95,7 +95,7 @@ class LocomotionEnv(EnvBase):
         )
 
     def _make_buffers(self) -> None:
-        model, count = self.task.model, len(torch.empty(self.batch_size))
+        model, count = self.task.model, self.batch_size.numel()
         exact = {"dtype": self.simulator.dtype, "device": self.device}
         self.register_buffer("qpos", torch.zeros(count, model.nq, **exact))
         self.register_buffer("qvel", torch.zeros(count, model.nv, **exact))
@@ -120,16 +120,7 @@ class LocomotionEnv(EnvBase):
         bound = self.task.action_bound
         action = tensordict.get("action").clamp(-bound, bound)
         before = Motion(self.qpos, self.qvel, self.warmstart, self.qvel[:, :0])
-        after = self.simulator.step(before, action)
-        broken = ~(
-            (after.qvel.abs() < MAX_SPEED).all(-1, True) & after.qpos.isfinite().all(-1, True)
-        )
-        after = Motion(
-            torch.where(broken, before.qpos, after.qpos),
-            torch.where(broken, before.qvel, after.qvel),
-            after.warmstart.masked_fill(broken, 0),
-            after.sensors.masked_fill(broken, 0),
-        )
+        after, broken = _repair(before, self.simulator.step(before, action))
         outcome = self.task.step(before, after, action)
         reward = outcome.reward.masked_fill(broken, self.task.broken_reward)
         new = {
@@ -145,49 +136,51 @@ class LocomotionEnv(EnvBase):
         moving = tensordict.get("_step", None)
         if moving is not None:
             moving = moving.view(self.step_count.shape)
-            new = {k: torch.where(moving, v, getattr(self, k)) for k, v in new.items()}
+            new = {name: torch.where(moving, new[name], self._buffers[name]) for name in new}
             reward = reward.masked_fill(~moving, 0)
-        for name, value in new.items():
-            setattr(self, name, value)
-        report = self._report()
-        report["reward"] = reward
-        return TensorDict(report, batch_size=self.batch_size, device=self.device)
+        self._buffers.update(new)
+        return self._report(reward=reward)
 
     def _reset(self, tensordict: TensorDictBase | None = None, **_: object) -> TensorDictBase:
         reset = None if tensordict is None else tensordict.get("_reset", None)
-        starts = self._start()
-        if reset is not None:
-            reset = reset.view(self.step_count.shape)
-            starts = {k: torch.where(reset, v, getattr(self, k)) for k, v in starts.items()}
-        for name, value in starts.items():
-            setattr(self, name, value)
-        return TensorDict(self._report(), batch_size=self.batch_size, device=self.device)
+        if reset is None:
+            self._buffers.update(self._start(torch.arange(len(self.qpos), device=self.device)))
+        else:
+            # Few copies end at a time: to start those alone is worth it.
+            copies = reset.flatten().nonzero().squeeze(-1)
+            for name, value in self._start(copies).items():
+                self._buffers[name] = self._buffers[name].index_copy(0, copies, value)
+        return self._report()
 
-    def _start(self) -> dict[str, Tensor]:
-        """The buffers of copies that begin their next episodes."""
-        copies = torch.arange(len(self.episode), device=self.device).unsqueeze(-1)
+    def _start(self, copies: Tensor) -> dict[str, Tensor]:
+        """The buffers of some copies [n] that begin their next episodes."""
+        episode = self.episode[copies]
+        # Each episode of each copy has its own numbers.
+        number = episode * len(self.episode) + copies.unsqueeze(-1)
         columns = torch.arange(self.task.noise_size, device=self.device)
-        noise = counter_uniform(self.start_seed, copies, self.episode, columns)
+        noise = counter_uniform(self.start_seed, number * self.task.noise_size + columns)
         qpos, qvel = self.task.start(noise.to(self.qpos.dtype))
-        sensors = qpos.new_zeros(len(qpos), self.task.model.nsensordata)
-        motion = Motion(qpos, qvel, torch.zeros_like(qvel), sensors)
-        observation, torque = self.task.observe(motion, torch.zeros_like(self.torque))
+        rest = torch.zeros_like(qvel)
+        sensors = rest.new_zeros(len(copies), self.task.model.nsensordata)
+        motion = Motion(qpos, qvel, rest, sensors)
+        action = torch.zeros(len(copies), self.task.model.nu, device=self.device)
+        observation, torque = self.task.observe(motion, action)
         return {
             "qpos": qpos,
             "qvel": qvel,
-            "warmstart": motion.warmstart,
+            "warmstart": rest,
             "observation": observation,
             "torque": torque,
-            "terminated": torch.zeros_like(self.terminated),
-            "step_count": torch.zeros_like(self.step_count),
-            "episode": self.episode + 1,
+            "terminated": torch.zeros_like(episode, dtype=torch.bool),
+            "step_count": torch.zeros_like(episode),
+            "episode": episode + 1,
         }
 
-    def _report(self) -> dict[str, Tensor]:
-        """All outputs but the reward, from the buffers."""
+    def _report(self, **more: Tensor) -> TensorDictBase:
+        """All outputs, from the buffers."""
         truncated = self.step_count >= self.horizon
-        # Copies, because the caller may write to what it gets.
-        return {
+        report = {
+            # Copies, because the caller may write to what it gets.
             "observation": self.observation.clone(),
             "diversity_state": self.observation[:, self.task.diversity_columns].clone(),
             "torque": self.torque.clone(),
@@ -195,4 +188,20 @@ class LocomotionEnv(EnvBase):
             "truncated": truncated,
             "done": self.terminated | truncated,
             "success": truncated & ~self.terminated,
+            **more,
         }
+        return TensorDict(report, batch_size=self.batch_size, device=self.device)
+
+
+def _repair(before: Motion, after: Motion) -> tuple[Motion, Tensor]:
+    """Puts copies whose physics broke down back; also returns which these are [N, 1]."""
+    # A comparison with what is not a number is false.
+    slow = after.qvel.abs().amax(-1, True) < MAX_SPEED
+    broken = (slow & after.qpos.sum(-1, True).isfinite()).logical_not_()
+    motion = Motion(
+        torch.where(broken, before.qpos, after.qpos),
+        torch.where(broken, before.qvel, after.qvel),
+        after.warmstart.masked_fill(broken, 0),
+        after.sensors.masked_fill(broken, 0),
+    )
+    return motion, broken

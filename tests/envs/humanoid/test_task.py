@@ -7,7 +7,6 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from sipo_trl.envs.humanoid import HumanoidTask
-from sipo_trl.envs.humanoid.task import humanoid_reward
 from sipo_trl.envs.locomotion import Motion
 
 GEARS = [40] * 3 + [40, 40, 120, 80, 20, 20] * 2 + [20, 20, 40] * 2
@@ -62,18 +61,17 @@ def test_every_observation_has_isaacs_meaning(task):
         np.testing.assert_allclose(torque[i].numpy(), force, rtol=1e-5, atol=1e-5)
 
 
-def test_the_reward_is_isaacs():
+def test_the_reward_is_isaacs(task):
     observation = torch.zeros(3, 108)
     observation[:, 10] = torch.tensor([0.94, 0.5, 1.0])
     observation[:, 11] = torch.tensor([0.9, 0.4, -0.8])
     observation[:, 12:15] = torch.tensor([0.99, -0.99, 0.97])
     observation[:, 33], observation[:, 34] = 2.0, -1.0
     observation[:, 87], observation[:, 88] = -0.5, 1.0
-    ratio = torch.full((21,), 0.5)
-    ratio[0] = 0.25
-    costs = 0.01 * 1.25 + 0.05 * (0.25 * 1.0 + 0.5 * 1.0) + 2 * 0.25
+    strength = 40 / 120  # of the abdomen's motors beside the hips'
+    costs = 0.01 * 1.25 + 0.05 * strength * (1.0 + 1.0) + 2 * 0.25
     expected = [1.5 + 2 + 0.1 + 0.5 - costs, 1.5 + 2 + 0.25 - costs, 1.5 + 2 + 0.1 - 0.5 - costs]
-    reward = humanoid_reward(torch.full((3, 1), 1.5), observation, ratio)
+    reward = task.reward(torch.full((3, 1), 1.5), observation)
     assert reward.flatten().tolist() == pytest.approx(expected)
 
 
