@@ -5,6 +5,7 @@
   and its picture (:func:`sipo_trl.envs.navigation_plot.plot_paths`, to be imported from there, so
   that environment workers need not load matplotlib);
 - :class:`HumanoidEnv`: a humanoid that walks towards a target, as in Isaac Gym;
+- :class:`RunningEnv`: gymnasium's half-cheetah, walker, ant and humanoid, many copies at once;
 - :class:`GridWorld`: the paper's example for diversity measures, with its five policies
   (:func:`paper_policies`) as :class:`GridPolicy`;
 - :func:`solve_pbt`, :func:`solve_itr`: the 1-D problem that both frameworks solve exactly.
@@ -13,6 +14,7 @@
 from sipo_trl.envs.gridworld import GridWorld
 from sipo_trl.envs.gridworld_policies import GridPolicy, paper_policies
 from sipo_trl.envs.humanoid import HumanoidEnv
+from sipo_trl.envs.locomotion import RunningEnv
 from sipo_trl.envs.navigation import (
     NavigationEnv,
     draw_landmarks,
@@ -26,6 +28,7 @@ __all__ = [
     "GridWorld",
     "HumanoidEnv",
     "NavigationEnv",
+    "RunningEnv",
     "Solution",
     "draw_landmarks",
     "most_frequent_landmark",

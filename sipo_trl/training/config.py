@@ -13,7 +13,15 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from sipo_trl.archive import Archive
-from sipo_trl.envs.config import EnvConfig, HumanoidConfig, NavigationConfig
+from sipo_trl.envs.config import (
+    AntConfig,
+    EnvConfig,
+    HalfCheetahConfig,
+    HumanoidConfig,
+    HumanoidV5Config,
+    NavigationConfig,
+    Walker2dConfig,
+)
 from sipo_trl.measures import (
     FinalStateMeasure,
     RBFMeasure,
@@ -256,7 +264,15 @@ class ITRConfig:
 
 
 ENVS: dict[str, type[EnvConfig]] = {
-    config.name: config for config in (NavigationConfig, HumanoidConfig)
+    config.name: config
+    for config in (
+        NavigationConfig,
+        HumanoidConfig,
+        HalfCheetahConfig,
+        Walker2dConfig,
+        AntConfig,
+        HumanoidV5Config,
+    )
 }
 """Environments by name."""
 

@@ -43,6 +43,7 @@ class LocomotionEnv(EnvBase):
     qpos: Tensor
     qvel: Tensor
     warmstart: Tensor
+    sensors: Tensor
     observation: Tensor
     torque: Tensor
     terminated: Tensor
@@ -100,6 +101,7 @@ class LocomotionEnv(EnvBase):
         self.register_buffer("qpos", torch.zeros(count, model.nq, **exact))
         self.register_buffer("qvel", torch.zeros(count, model.nv, **exact))
         self.register_buffer("warmstart", torch.zeros(count, model.nv, **exact))
+        self.register_buffer("sensors", torch.zeros(count, self.simulator.num_sensors, **exact))
         size = self.task.observation_size
         self.register_buffer("observation", torch.zeros(count, size, device=self.device))
         self.register_buffer("torque", torch.zeros(count, model.nu, device=self.device))
@@ -119,14 +121,12 @@ class LocomotionEnv(EnvBase):
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         bound = self.task.action_bound
         action = tensordict.get("action").clamp(-bound, bound)
-        before = Motion(self.qpos, self.qvel, self.warmstart, self.qvel[:, :0])
+        before = Motion(self.qpos, self.qvel, self.warmstart, self.sensors)
         after, broken = _repair(before, self.simulator.step(before, action))
         outcome = self.task.step(before, after, action)
         reward = outcome.reward.masked_fill(broken, self.task.broken_reward)
         new = {
-            "qpos": after.qpos,
-            "qvel": after.qvel,
-            "warmstart": after.warmstart,
+            **vars(after),
             "observation": outcome.observation,
             "torque": outcome.torque,
             "terminated": outcome.terminated | broken,
@@ -160,15 +160,11 @@ class LocomotionEnv(EnvBase):
         columns = torch.arange(self.task.noise_size, device=self.device)
         noise = counter_uniform(self.start_seed, number * self.task.noise_size + columns)
         qpos, qvel = self.task.start(noise.to(self.qpos.dtype))
-        rest = torch.zeros_like(qvel)
-        sensors = rest.new_zeros(len(copies), self.task.model.nsensordata)
-        motion = Motion(qpos, qvel, rest, sensors)
+        motion = self.simulator.begin(qpos, qvel)
         action = torch.zeros(len(copies), self.task.model.nu, device=self.device)
         observation, torque = self.task.observe(motion, action)
         return {
-            "qpos": qpos,
-            "qvel": qvel,
-            "warmstart": rest,
+            **vars(motion),
             "observation": observation,
             "torque": torque,
             "terminated": torch.zeros_like(episode, dtype=torch.bool),

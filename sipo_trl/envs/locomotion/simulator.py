@@ -16,7 +16,7 @@ class Motion:
         qpos: generalised positions [N, nq].
         qvel: generalised velocities [N, nv].
         warmstart: accelerations [N, nv] from which the next step's solver starts.
-        sensors: what the model's sensors said in the last physics step [N, nsensordata].
+        sensors: what was measured in the last physics step [N, S].
     """
 
     qpos: Tensor
@@ -33,6 +33,9 @@ class Simulator(ABC):
         frame_skip: physics steps per call.
         device: where the motions live.
         dtype: their precision.
+
+    Attributes:
+        num_sensors: how many numbers a motion's sensors are.
     """
 
     def __init__(
@@ -45,6 +48,17 @@ class Simulator(ABC):
     ) -> None:
         self.model, self.frame_skip = model, frame_skip
         self.device, self.dtype = device, dtype
+        self.num_sensors: int = model.nsensordata
+
+    def begin(self, qpos: Tensor, qvel: Tensor) -> Motion:
+        """The motion of bodies that have not moved yet: with sensors of zero.
+
+        Args:
+            qpos: where they are [N, nq].
+            qvel: how fast they begin [N, nv].
+        """
+        sensors = qvel.new_zeros(len(qvel), self.num_sensors)
+        return Motion(qpos, qvel, torch.zeros_like(qvel), sensors)
 
     @abstractmethod
     def step(self, motion: Motion, control: Tensor) -> Motion:

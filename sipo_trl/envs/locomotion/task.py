@@ -62,7 +62,7 @@ class Task(ABC):
         """The observation [N, O] and the torques [N, nu].
 
         Args:
-            motion: the state of the bodies; at the start of episodes with sensors of zero.
+            motion: the state of the bodies.
             action: what was done [N, nu]; zero at the start of episodes.
         """
 
