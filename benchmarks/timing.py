@@ -23,13 +23,16 @@ Call = Callable[[], object]
 _SHORTEST = 0.02
 
 
-def in_turns(calls: Mapping[str, Call], *, rounds: int) -> dict[str, list[float]]:
-    """Measure the CPU seconds of one call of each function, round by round.
+def in_turns(
+    calls: Mapping[str, Call], *, rounds: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, list[float]]:
+    """Measure the seconds of one call of each function, round by round.
 
     Args:
         calls: the functions, by name. All are called before anything is measured.
         rounds: how often each is measured. Every other round goes backwards, so that nobody
             always profits from who was before.
+        clock: what is measured: CPU time, unless what is compared uses several cores.
 
     Example:
         >>> times = in_turns({"sum": lambda: sum(range(1000)), "nothing": lambda: None}, rounds=3)
@@ -39,13 +42,13 @@ def in_turns(calls: Mapping[str, Call], *, rounds: int) -> dict[str, list[float]
     for call in calls.values():
         call()
     repeats = {
-        name: max(1, math.ceil(_SHORTEST / max(_cpu_seconds(call, 1), 1e-6)))
+        name: max(1, math.ceil(_SHORTEST / max(_seconds(call, 1, clock), 1e-6)))
         for name, call in calls.items()
     }
     times: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(rounds):
         for name in list(calls)[:: 1 if number % 2 == 0 else -1]:
-            times[name].append(_cpu_seconds(calls[name], repeats[name]))
+            times[name].append(_seconds(calls[name], repeats[name], clock))
     return times
 
 
@@ -113,8 +116,8 @@ def check_equal(what: str, ours: Tensor, theirs: Tensor, *, rtol: float, atol: f
     )
 
 
-def _cpu_seconds(call: Call, repeats: int) -> float:
-    start = time.process_time()
+def _seconds(call: Call, repeats: int, clock: Callable[[], float]) -> float:
+    start = clock()
     for _ in range(repeats):
         call()
-    return (time.process_time() - start) / repeats
+    return (clock() - start) / repeats

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from benchmarks import components, memory, peers, table, timing, updates
+from benchmarks import components, humanoid, memory, peers, table, timing, updates
 from benchmarks.table import HEADER, Row, format_table, main
 from sipo_trl.models import MaskedGRU
 from sipo_trl.objectives import MultiHeadGAE
@@ -89,6 +89,13 @@ def here(function, *args):
     return max(1, function(*args))
 
 
+def test_humanoid_rows():
+    pytest.importorskip("envpool", reason="envpool has wheels for Linux only")
+    rows = list(humanoid.stepping(2, rounds=2))
+    assert_well_formed(rows)
+    assert [line.most_ratio is not None for line in rows] == [True, False, False]
+
+
 def test_memory_rows(monkeypatch):
     monkeypatch.setattr(components, "in_fresh_process", here)
     rows = list(components.rbf_memory(states=50, features=3, sizes=(100, 400)))
@@ -119,7 +126,7 @@ def test_growth_is_per_entry_and_relative_to_the_empty_archive(monkeypatch):
 
 def test_rounds_go_to_and_fro(monkeypatch):
     seen = []
-    monkeypatch.setattr(timing, "_cpu_seconds", lambda call, repeats: call() or 1.0)
+    monkeypatch.setattr(timing, "_seconds", lambda call, *_: call() or 1.0)
     calls = {"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}
     assert timing.in_turns(calls, rounds=3) == {"a": [1.0] * 3, "b": [1.0] * 3}
     warm_up = "ab" * 2
@@ -129,11 +136,11 @@ def test_rounds_go_to_and_fro(monkeypatch):
 def test_short_calls_are_repeated(monkeypatch):
     asked = []
 
-    def fake(call, repeats):
+    def fake(call, repeats, clock):
         asked.append(repeats)
         return 1e-3
 
-    monkeypatch.setattr(timing, "_cpu_seconds", fake)
+    monkeypatch.setattr(timing, "_seconds", fake)
     timing.in_turns({"short": lambda: None}, rounds=1)
     assert asked == [1, 20]
 

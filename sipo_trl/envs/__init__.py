@@ -4,6 +4,8 @@
   (:func:`draw_landmarks`, :func:`touched_landmark`), its score (:func:`most_frequent_landmark`)
   and its picture (:func:`sipo_trl.envs.navigation_plot.plot_paths`, to be imported from there, so
   that environment workers need not load matplotlib);
+- :class:`HumanoidEnv`: a humanoid that walks towards a target, as in Isaac Gym;
+- :class:`RunningEnv`: gymnasium's half-cheetah, walker, ant and humanoid, many copies at once;
 - :class:`GridWorld`: the paper's example for diversity measures, with its five policies
   (:func:`paper_policies`) as :class:`GridPolicy`;
 - :func:`solve_pbt`, :func:`solve_itr`: the 1-D problem that both frameworks solve exactly.
@@ -11,6 +13,8 @@
 
 from sipo_trl.envs.gridworld import GridWorld
 from sipo_trl.envs.gridworld_policies import GridPolicy, paper_policies
+from sipo_trl.envs.humanoid import HumanoidEnv
+from sipo_trl.envs.locomotion import RunningEnv
 from sipo_trl.envs.navigation import (
     NavigationEnv,
     draw_landmarks,
@@ -22,7 +26,9 @@ from sipo_trl.envs.one_dimensional import Solution, solve_itr, solve_pbt
 __all__ = [
     "GridPolicy",
     "GridWorld",
+    "HumanoidEnv",
     "NavigationEnv",
+    "RunningEnv",
     "Solution",
     "draw_landmarks",
     "most_frequent_landmark",

@@ -2,11 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from omegaconf import MISSING
 from torchrl.envs import CatFrames, EnvBase, TransformedEnv
 
+from sipo_trl.envs.humanoid import HumanoidEnv
+from sipo_trl.envs.locomotion import RunningEnv
 from sipo_trl.envs.navigation import NavigationEnv
 
 
@@ -69,3 +72,67 @@ class NavigationConfig(EnvConfig):
             device=device,
             horizon=self.horizon,
         )
+
+
+@dataclass
+class LocomotionConfig(EnvConfig):
+    """The settings that all moving bodies share."""
+
+    horizon: int = 1000
+    quick_frames: int = 1_000_000
+    full_frames: int = 20_000_000
+    columns: list[str] = field(default_factory=lambda: ["torque"])
+    threads: int | None = None
+    """How many copies are stepped at once; null for all cores."""
+
+    def options(self, num_envs: int) -> dict[str, Any]:
+        """What all these environments are made with."""
+        return {"batch_size": [num_envs], "horizon": self.horizon, "threads": self.threads}
+
+
+@dataclass
+class HumanoidConfig(LocomotionConfig):
+    """A humanoid that walks towards a target, as in Isaac Gym."""
+
+    name: str = "humanoid"
+
+    def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> HumanoidEnv:
+        """Copies whose episodes start with joints a little off, drawn from the seed."""
+        return HumanoidEnv(**self.options(num_envs), seed=seed, device=device)
+
+
+@dataclass
+class RunningConfig(LocomotionConfig):
+    """One of gymnasium's bodies, which is paid for running."""
+
+    def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> RunningEnv:
+        """Copies whose episodes start a little off their rest, drawn from the seed."""
+        return RunningEnv(self.name, **self.options(num_envs), seed=seed, device=device)
+
+
+@dataclass
+class HalfCheetahConfig(RunningConfig):
+    """HalfCheetah-v5."""
+
+    name: str = "halfcheetah"
+
+
+@dataclass
+class Walker2dConfig(RunningConfig):
+    """Walker2d-v5."""
+
+    name: str = "walker2d"
+
+
+@dataclass
+class AntConfig(RunningConfig):
+    """Ant-v5."""
+
+    name: str = "ant"
+
+
+@dataclass
+class HumanoidV5Config(RunningConfig):
+    """Humanoid-v5, for comparison with the literature."""
+
+    name: str = "humanoid_v5"

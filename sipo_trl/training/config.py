@@ -13,7 +13,15 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from sipo_trl.archive import Archive
-from sipo_trl.envs.config import EnvConfig, NavigationConfig
+from sipo_trl.envs.config import (
+    AntConfig,
+    EnvConfig,
+    HalfCheetahConfig,
+    HumanoidConfig,
+    HumanoidV5Config,
+    NavigationConfig,
+    Walker2dConfig,
+)
 from sipo_trl.measures import (
     FinalStateMeasure,
     RBFMeasure,
@@ -270,7 +278,17 @@ class ITRConfig:
         return asdict(self)
 
 
-ENVS: dict[str, type[EnvConfig]] = {config.name: config for config in (NavigationConfig,)}
+ENVS: dict[str, type[EnvConfig]] = {
+    config.name: config
+    for config in (
+        NavigationConfig,
+        HumanoidConfig,
+        HalfCheetahConfig,
+        Walker2dConfig,
+        AntConfig,
+        HumanoidV5Config,
+    )
+}
 """Environments by name."""
 
 MEASURES: dict[str, type[MeasureConfig]] = {

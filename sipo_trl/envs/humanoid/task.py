@@ -1,0 +1,167 @@
+"""Walking towards a target, with Isaac's observations and reward."""
+
+import torch
+from torch import Tensor
+
+from sipo_trl.envs.humanoid.model import FRAME_SKIP, TIME_STEP, humanoid_model
+from sipo_trl.envs.locomotion import Motion, Outcome, Task
+
+JOINTS = 21
+# The target, as far away as Isaac's: straight ahead, never reached.
+TARGET = (1000.0, 0.0)
+# Both bodies stand with their torso at 1.28 m, so Isaac's mark means the same here: the torso has
+# lost more than a third of its height, which is lower than kneeling upright (0.9 m).
+FALLEN_HEIGHT = 0.8
+# Isaac lets its humanoid fall from a little above the floor, so that no joint noise puts a foot
+# into it.
+START_HEIGHT = 1.34
+POSITION_NOISE = 0.2
+VELOCITY_NOISE = 0.1
+OBSERVATION_BOUND = 5.0
+
+# Columns of the observation.
+DIVERSITY = slice(0, 54)
+JOINT_POSITIONS = slice(12, 33)
+JOINT_VELOCITIES = slice(33, 54)
+JOINT_FORCES = slice(54, 75)
+FEET_FORCES = slice(75, 87)
+ACTIONS = slice(87, 108)
+
+
+class HumanoidTask(Task):
+    """Isaac's humanoid task on a :class:`~sipo_trl.envs.locomotion.Motion` of any simulator.
+
+    The 108 observations are 0 height, 1:4 velocity and 4:7 angular velocity in the torso's frame,
+    7 yaw, 8 roll, 9 angle to the target, 10 and 11 projections of the torso's axes on the vertical
+    and on the way to the target, 12:33 joint positions in units of their range, 33:54 joint
+    velocities, 54:75 joint forces (motors and stops), 75:87 forces and torques at the feet, 87:108
+    the last action.
+
+    Keyword Args:
+        device: where the observations are computed.
+        dtype: precision of positions and velocities.
+    """
+
+    frame_skip = FRAME_SKIP
+    action_bound = 1.0
+    observation_size = 108
+    diversity_columns = DIVERSITY
+    noise_size = 2 * JOINTS
+    broken_reward = -1.0
+
+    def __init__(self, *, device: torch.device | str | None, dtype: torch.dtype) -> None:
+        self.model = humanoid_model()
+        ranges = torch.tensor(self.model.jnt_range[1:], device=device, dtype=dtype)
+        self.low, self.high = ranges.unbind(-1)
+        self.initial = torch.tensor(self.model.qpos0, device=device, dtype=dtype)
+        self.initial[2] = START_HEIGHT
+        self.target = torch.tensor(TARGET, device=device, dtype=dtype)
+        self.axes = _axes_of_products().to(device)
+        gear = torch.tensor(self.model.actuator_gear[:, 0].astype("float32"), device=device)
+        self.gear, self.power_cost = gear, 0.05 * gear / gear.max()
+        # Joint positions become (q - middle) / half: one multiplication and addition.
+        self.joint_scale = 2 / (self.high - self.low)
+        self.joint_offset = -0.5 * (self.high + self.low) * self.joint_scale
+
+    def start(self, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Standing, with joints a little off, just above the floor."""
+        offset, speed = (2 * noise - 1).split(JOINTS, -1)
+        root = self.initial[:7].expand(len(noise), -1)
+        joints = (self.initial[7:] + POSITION_NOISE * offset).clamp(self.low, self.high)
+        qvel = torch.cat([torch.zeros_like(root[:, :6]), VELOCITY_NOISE * speed], -1)
+        return torch.cat([root, joints], -1), qvel
+
+    def observe(self, motion: Motion, action: Tensor) -> tuple[Tensor, Tensor]:
+        """The observation [N, 108], bounded as Isaac's is, and the joint forces [N, 21]."""
+        observation, torque = self._observe(motion, action)
+        return observation.clamp_(-OBSERVATION_BOUND, OBSERVATION_BOUND), torque
+
+    def step(self, before: Motion, after: Motion, action: Tensor) -> Outcome:
+        """Isaac's reward, and the end at a fall."""
+        observation, torque = self._observe(after, action)
+        # In the simulator's precision: a small difference of large numbers.
+        distance = (torch.stack([before.qpos[:, :2], after.qpos[:, :2]]) - self.target).norm(dim=-1)
+        progress = (distance[0] - distance[1]).mul_(1 / (FRAME_SKIP * TIME_STEP))
+        reward = self.reward(progress.float().unsqueeze(-1), observation)
+        fallen = observation[:, :1] < FALLEN_HEIGHT
+        reward = reward.masked_fill_(fallen, -1.0)
+        observation = observation.clamp_(-OBSERVATION_BOUND, OBSERVATION_BOUND)
+        return Outcome(observation, torque, reward, fallen)
+
+    def reward(self, progress: Tensor, observation: Tensor) -> Tensor:
+        """Isaac's reward of bodies that have not fallen [N, 1].
+
+        Args:
+            progress: speed towards the target in m/s [N, 1].
+            observation: as it is after the step, unbounded [N, 108].
+        """
+        action = observation[:, ACTIONS]
+        alive_and_heading = (observation[:, 11:12] * (0.5 / 0.8)).clamp_(max=0.5).add_(2)
+        effort = action.square().sum(-1, True)
+        power = (action * observation[:, JOINT_VELOCITIES]).abs_() @ self.power_cost
+        stops = (observation[:, JOINT_POSITIONS].abs() > 0.98).sum(-1, True)
+        return (
+            alive_and_heading.add_(progress)
+            .add_(observation[:, 10:11] > 0.93, alpha=0.1)
+            .sub_(effort, alpha=0.01)
+            .sub_(power.unsqueeze(-1))
+            .sub_(stops, alpha=0.25)
+        )
+
+    def _observe(self, motion: Motion, action: Tensor) -> tuple[Tensor, Tensor]:
+        qvel, sensors = motion.qvel.float(), motion.sensors.float()
+        joints = torch.addcmul(self.joint_offset, motion.qpos[:, 7:], self.joint_scale).float()
+        # The sensors give magnitudes; a stop pushes away from the end of the range.
+        torque = torch.addcmul(self.gear * action, joints.sign(), sensors[:, :JOINTS], value=-1)
+        pose = motion.qpos[:, 3:7].float()
+        way = (self.target - motion.qpos[:, :2]).float()
+        observation = torch.cat(
+            [
+                motion.qpos[:, 2:3].float(),
+                self._torso(pose, qvel[:, :6], way),
+                joints,
+                0.1 * qvel[:, 6:],
+                0.01 * torque,
+                0.01 * sensors[:, JOINTS:],
+                action,
+            ],
+            -1,
+        )
+        return observation, torque
+
+    def _torso(self, quaternion: Tensor, velocity: Tensor, way: Tensor) -> Tensor:
+        """Observations 1:12.
+
+        Args:
+            quaternion: from the torso's frame to the world's [N, 4].
+            velocity: in the world's frame, and angular velocity in the torso's own [N, 6].
+            way: to the target, on the floor [N, 2].
+        """
+        products = quaternion.unsqueeze(-1) * quaternion.unsqueeze(-2)
+        axes = products.flatten(1) @ self.axes  # forward, left and up, in the world's frame
+        local = (axes.view(-1, 3, 3) * velocity[:, None, :3]).sum(-1)
+        # On the floor, as complex numbers: angles are theirs, and a turn is a quotient.
+        forward = torch.view_as_complex(axes[:, :2].contiguous())
+        turn = torch.view_as_complex(way) * forward.conj()
+        heading = turn.real / way.norm(dim=-1)
+        roll = torch.atan2(axes[:, 5], axes[:, 8])
+        angles = [forward.angle(), roll, turn.angle(), axes[:, 8], heading]
+        return torch.cat([local, 0.25 * velocity[:, 3:], torch.stack(angles, -1)], -1)
+
+
+def _axes_of_products() -> Tensor:
+    """What makes a rotation's three axes [9] of its quaternion's products w w, w x ... z z [16]."""
+    factors = {
+        # forward
+        0: {"ww": 1, "xx": 1, "yy": -1, "zz": -1}, 1: {"xy": 2, "wz": 2}, 2: {"xz": 2, "wy": -2},
+        # left
+        3: {"xy": 2, "wz": -2}, 4: {"ww": 1, "yy": 1, "xx": -1, "zz": -1}, 5: {"yz": 2, "wx": 2},
+        # up
+        6: {"xz": 2, "wy": 2}, 7: {"yz": 2, "wx": -2}, 8: {"ww": 1, "zz": 1, "xx": -1, "yy": -1},
+    }  # fmt: skip
+    matrix = torch.zeros(16, 9)
+    for column, products in factors.items():
+        for product, factor in products.items():
+            row, position = map("wxyz".index, product)
+            matrix[4 * row + position, column] = factor
+    return matrix

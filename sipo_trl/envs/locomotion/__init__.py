@@ -1,0 +1,35 @@
+"""The machinery of environments in which bodies move, many copies at once.
+
+- :class:`LocomotionEnv`: the TorchRL environment around the two that follow;
+- :class:`Task`: start, observation, reward and end of episodes, with :class:`Outcome`;
+- :class:`Simulator`: what moves bodies, from one :class:`Motion` to the next;
+- :class:`RolloutSimulator`, :class:`ThreadedSimulator`: MuJoCo on all cores, the latter with a
+  view of inner quantities;
+- :class:`RunningEnv`: gymnasium's bodies, with :class:`GymnasiumTask` and its table ``RUNNING`` of
+  :class:`Running`;
+- :func:`counter_uniform`: random numbers without a generator's state.
+"""
+
+from sipo_trl.envs.locomotion.env import LocomotionEnv
+from sipo_trl.envs.locomotion.gymnasium_env import RunningEnv
+from sipo_trl.envs.locomotion.gymnasium_task import RUNNING, GymnasiumTask, Running
+from sipo_trl.envs.locomotion.noise import counter_uniform
+from sipo_trl.envs.locomotion.rollout import RolloutSimulator
+from sipo_trl.envs.locomotion.simulator import Motion, Simulator
+from sipo_trl.envs.locomotion.task import Outcome, Task
+from sipo_trl.envs.locomotion.threads import ThreadedSimulator
+
+__all__ = [
+    "RUNNING",
+    "GymnasiumTask",
+    "LocomotionEnv",
+    "Motion",
+    "Outcome",
+    "RolloutSimulator",
+    "Running",
+    "RunningEnv",
+    "Simulator",
+    "Task",
+    "ThreadedSimulator",
+    "counter_uniform",
+]

@@ -1,0 +1,203 @@
+"""The environment around a task and a simulator."""
+
+from collections.abc import Sequence
+
+import torch
+from tensordict import TensorDict, TensorDictBase
+from torch import Tensor
+from torchrl.data import Bounded, Categorical, Composite, Unbounded
+from torchrl.envs import EnvBase
+
+from sipo_trl.envs.locomotion.noise import counter_uniform
+from sipo_trl.envs.locomotion.simulator import Motion, Simulator
+from sipo_trl.envs.locomotion.task import Task
+
+# Several times what a humanoid's arm reaches when it is flung about: faster is no motion any more.
+MAX_SPEED = 300.0
+
+
+class LocomotionEnv(EnvBase):
+    """Batch-locked environment whose copies each move one body.
+
+    Everything that it reports follows from its buffers, which are replaced at each step, never
+    written in place: ``state_dict`` and ``load_state_dict`` save and restore it exactly, and a
+    ``state_dict`` keeps its moment while the environment goes on. The start of an episode is
+    drawn from the seed, the copy's index and the number of the copy's episode alone.
+
+    The keys are ``observation``, ``diversity_state`` (a part of the observation), ``torque`` (of
+    each actuated joint, in Nm), ``reward``, ``terminated``, ``truncated`` (after ``horizon``
+    steps), ``done`` and ``success`` (the last step was reached without termination). If the
+    physics of a copy breaks down, its episode is terminated in its last sound state; other copies
+    do not notice.
+
+    Args:
+        task: what the bodies are to do.
+        simulator: what moves them; of the task's model.
+
+    Keyword Args:
+        batch_size: number of copies [N].
+        seed: decides the start of every episode; from torch's global generator if ``None``.
+        horizon: steps after which an episode is truncated.
+    """
+
+    qpos: Tensor
+    qvel: Tensor
+    warmstart: Tensor
+    sensors: Tensor
+    observation: Tensor
+    torque: Tensor
+    terminated: Tensor
+    step_count: Tensor
+    episode: Tensor
+    start_seed: Tensor
+
+    def __init__(
+        self,
+        task: Task,
+        simulator: Simulator,
+        *,
+        batch_size: Sequence[int],
+        seed: int | None = None,
+        horizon: int = 1000,
+    ) -> None:
+        shape, device = torch.Size(batch_size), simulator.device
+        if len(shape) != 1:
+            raise ValueError(f"batch_size is {list(shape)}: give the number of copies, as [N].")
+        if horizon < 1:
+            raise ValueError(f"horizon is {horizon}: give the number of steps, at least 1.")
+        super().__init__(batch_size=shape, device=device)
+        self.task, self.simulator, self.horizon = task, simulator, horizon
+        self._make_specs()
+        self._make_buffers()
+        self._set_seed(seed)
+
+    def _make_specs(self) -> None:
+        shape, device, task = self.batch_size, self.device, self.task
+        actuators, size = task.model.nu, task.observation_size
+        columns = len(range(*task.diversity_columns.indices(size)))
+        flag = Categorical(2, shape=(*shape, 1), dtype=torch.bool, device=device)
+        bound = task.action_bound
+        self.action_spec = Bounded(-bound, bound, shape=(*shape, actuators), device=device)
+        self.observation_spec = Composite(
+            observation=Unbounded((*shape, size), device=device),
+            diversity_state=Unbounded((*shape, columns), device=device),
+            torque=Unbounded((*shape, actuators), device=device),
+            success=flag,
+            shape=shape,
+            device=device,
+        )
+        self.reward_spec = Unbounded((*shape, 1), device=device)
+        self.full_done_spec = Composite(
+            done=flag.clone(),
+            terminated=flag.clone(),
+            truncated=flag.clone(),
+            shape=shape,
+            device=device,
+        )
+
+    def _make_buffers(self) -> None:
+        model, count = self.task.model, self.batch_size.numel()
+        exact = {"dtype": self.simulator.dtype, "device": self.device}
+        self.register_buffer("qpos", torch.zeros(count, model.nq, **exact))
+        self.register_buffer("qvel", torch.zeros(count, model.nv, **exact))
+        self.register_buffer("warmstart", torch.zeros(count, model.nv, **exact))
+        self.register_buffer("sensors", torch.zeros(count, self.simulator.num_sensors, **exact))
+        size = self.task.observation_size
+        self.register_buffer("observation", torch.zeros(count, size, device=self.device))
+        self.register_buffer("torque", torch.zeros(count, model.nu, device=self.device))
+        flags = torch.zeros(count, 1, dtype=torch.bool, device=self.device)
+        self.register_buffer("terminated", flags)
+        counts = torch.zeros(count, 1, dtype=torch.int64, device=self.device)
+        self.register_buffer("step_count", counts)
+        self.register_buffer("episode", counts.clone())
+        self.register_buffer("start_seed", counts[0, 0].clone())
+
+    def _set_seed(self, seed: int | None) -> None:
+        if seed is None:
+            seed = int(torch.randint(2**31, ()))
+        self.start_seed = torch.full_like(self.start_seed, seed)
+        self.episode = torch.zeros_like(self.episode)
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        bound = self.task.action_bound
+        action = tensordict.get("action").clamp(-bound, bound)
+        before = Motion(self.qpos, self.qvel, self.warmstart, self.sensors)
+        after, broken = _repair(before, self.simulator.step(before, action))
+        outcome = self.task.step(before, after, action)
+        reward = outcome.reward.masked_fill(broken, self.task.broken_reward)
+        new = {
+            **vars(after),
+            "observation": outcome.observation,
+            "torque": outcome.torque,
+            "terminated": outcome.terminated | broken,
+            "step_count": self.step_count + 1,
+        }
+        # TorchRL marks with "_step" which copies move, where others have finished.
+        moving = tensordict.get("_step", None)
+        if moving is not None:
+            moving = moving.view(self.step_count.shape)
+            new = {name: torch.where(moving, new[name], self._buffers[name]) for name in new}
+            reward = reward.masked_fill(~moving, 0)
+        self._buffers.update(new)
+        return self._report(reward=reward)
+
+    def _reset(self, tensordict: TensorDictBase | None = None, **_: object) -> TensorDictBase:
+        reset = None if tensordict is None else tensordict.get("_reset", None)
+        if reset is None:
+            self._buffers.update(self._start(torch.arange(len(self.qpos), device=self.device)))
+        else:
+            # Few copies end at a time: to start those alone is worth it.
+            copies = reset.flatten().nonzero().squeeze(-1)
+            for name, value in self._start(copies).items():
+                self._buffers[name] = self._buffers[name].index_copy(0, copies, value)
+        return self._report()
+
+    def _start(self, copies: Tensor) -> dict[str, Tensor]:
+        """The buffers of some copies [n] that begin their next episodes."""
+        episode = self.episode[copies]
+        # Each episode of each copy has its own numbers.
+        number = episode * len(self.episode) + copies.unsqueeze(-1)
+        columns = torch.arange(self.task.noise_size, device=self.device)
+        noise = counter_uniform(self.start_seed, number * self.task.noise_size + columns)
+        qpos, qvel = self.task.start(noise.to(self.qpos.dtype))
+        motion = self.simulator.begin(qpos, qvel)
+        action = torch.zeros(len(copies), self.task.model.nu, device=self.device)
+        observation, torque = self.task.observe(motion, action)
+        return {
+            **vars(motion),
+            "observation": observation,
+            "torque": torque,
+            "terminated": torch.zeros_like(episode, dtype=torch.bool),
+            "step_count": torch.zeros_like(episode),
+            "episode": episode + 1,
+        }
+
+    def _report(self, **more: Tensor) -> TensorDictBase:
+        """All outputs, from the buffers."""
+        truncated = self.step_count >= self.horizon
+        report = {
+            # Copies, because the caller may write to what it gets.
+            "observation": self.observation.clone(),
+            "diversity_state": self.observation[:, self.task.diversity_columns].clone(),
+            "torque": self.torque.clone(),
+            "terminated": self.terminated.clone(),
+            "truncated": truncated,
+            "done": self.terminated | truncated,
+            "success": truncated & ~self.terminated,
+            **more,
+        }
+        return TensorDict(report, batch_size=self.batch_size, device=self.device)
+
+
+def _repair(before: Motion, after: Motion) -> tuple[Motion, Tensor]:
+    """Puts copies whose physics broke down back; also returns which these are [N, 1]."""
+    # A comparison with what is not a number is false.
+    slow = after.qvel.abs().amax(-1, True) < MAX_SPEED
+    broken = (slow & after.qpos.sum(-1, True).isfinite()).logical_not_()
+    motion = Motion(
+        torch.where(broken, before.qpos, after.qpos),
+        torch.where(broken, before.qvel, after.qvel),
+        after.warmstart.masked_fill(broken, 0),
+        after.sensors.masked_fill(broken, 0),
+    )
+    return motion, broken
