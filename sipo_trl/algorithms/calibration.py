@@ -164,10 +164,10 @@ def calibrate(
     )
     size = (first.mean() + second.mean()).item() / 2
     _check_scales(size, max(returns), similar)
-    delta = size / c1 if similar else size * c1
-    scale = c2 * config.algorithm.multiplier.maximum * delta
+    delta = _round(size / c1 if similar else size * c1)
+    alpha = _round(abs(max(returns)) / (c2 * config.algorithm.multiplier.maximum * delta))
     return Calibration(
-        measure=replace(measure, delta=_round(delta), alpha=_round(abs(max(returns)) / scale)),
+        measure=replace(measure, delta=delta, alpha=alpha, unit=delta),
         similar=similar,
         episodes=(second, first),
         size=size,

@@ -103,7 +103,7 @@ class Population:
         self.multipliers = LagrangeMultipliers(
             len(first),
             measure.threshold(config.measure.delta),
-            lr=settings.step_size(config.measure.delta),
+            lr=settings.lr / config.measure.unit,
             maximum=settings.maximum,
             warmup=int(settings.warmup * self._rounds),
             initial=settings.initial,

@@ -14,6 +14,27 @@ from sipo_trl.envs.navigation import NavigationEnv
 
 
 @dataclass
+class DistanceScale:
+    """How far apart policies of an environment are, in a measure's own units."""
+
+    delta: float = 0.01
+    """The distance, or with an RBF kernel the similarity, that is asked for."""
+    alpha: float = 1.0
+    """What brings such distances to the size of the task's return."""
+    normalize: bool = True
+    """Bring features to comparable scales first."""
+
+
+@dataclass
+class KernelScale(DistanceScale):
+    """The same for an RBF kernel."""
+
+    delta: float = 0.1
+    variance: float = 0.02
+    """Width of the kernel."""
+
+
+@dataclass
 class EnvConfig(ABC):
     """The settings that all environments share."""
 
@@ -30,6 +51,10 @@ class EnvConfig(ABC):
     """How many recent diversity states are joined into one."""
     columns: list[str] = field(default_factory=list)
     """Further entries of each step that the archive keeps, for evaluation."""
+    rbf: KernelScale = field(default_factory=KernelScale)
+    """What measure=rbf means here."""
+    wd: DistanceScale = field(default_factory=DistanceScale)
+    """What measure=wd means here."""
 
     @abstractmethod
     def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> EnvBase:

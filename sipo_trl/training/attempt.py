@@ -33,7 +33,7 @@ class Attempt:
         multipliers = LagrangeMultipliers(
             measure.num_references,
             measure.threshold(config.measure.delta),
-            lr=algorithm.multiplier.step_size(config.measure.delta),
+            lr=algorithm.multiplier.lr / config.measure.unit,
             maximum=algorithm.multiplier.maximum,
             warmup=math.floor(algorithm.multiplier.warmup * updates),
             initial=algorithm.multiplier.initial,

@@ -99,6 +99,8 @@ class MeasureConfig(ABC):
     """The paper's threshold: smallest distance, or greatest similarity with an RBF kernel."""
     alpha: float = 1.0
     """Size of intrinsic rewards beside the task's."""
+    unit: float = 1.0
+    """What distances are counted in by the dual step, so that one step size suits all measures."""
 
     @abstractmethod
     def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> StateDistanceMeasure:
@@ -168,8 +170,6 @@ class MultiplierConfig:
 
     lr: float = 0.1
     """Step size of the dual ascent."""
-    relative: bool = False
-    """Count distances in units of measure.delta, so that one lr suits every measure."""
     maximum: float = 10.0
     """The most that a constraint may weigh."""
     warmup: float = 0.0
@@ -178,15 +178,6 @@ class MultiplierConfig:
     """Where they start."""
     fixed: bool = False
     """Never move them (the ablation fix-L)."""
-
-    def step_size(self, delta: float) -> float:
-        """The step per unit of distance where ``delta`` is wanted."""
-        if self.relative and not delta:
-            raise ValueError(
-                "measure.delta is 0, of which no distance can be a multiple: set "
-                "algorithm.multiplier.relative=false."
-            )
-        return self.lr / abs(delta) if self.relative else self.lr
 
 
 @dataclass

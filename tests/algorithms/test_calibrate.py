@@ -313,7 +313,7 @@ def test_the_program_writes_a_measure_that_itr_can_use(call, tmp_path) -> None:
     with initialize_config_dir(str(tmp_path / "conf"), version_base="1.3"):
         config = compose("itr", ["+env=navigation", "measure=calibrated_navigation_rbf"])
     assert OmegaConf.to_object(config.measure) == RBFConfig(
-        delta=measure.delta, alpha=measure.alpha, variance=measure.variance
+        delta=measure.delta, alpha=measure.alpha, variance=measure.variance, unit=measure.delta
     )
 
     code, _, errors = call(*SMALL)
