@@ -100,11 +100,16 @@ def play(policy: ProbabilisticActor, seed: int, episodes: int = 16) -> tuple[flo
 
 def plot(positions: dict[str, Tensor], path: Path) -> None:
     """Draws where on the track the cart was, for each policy."""
-    figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
-    for name, values in positions.items():
-        axes.hist(values.numpy(), bins=60, range=(-2.4, 2.4), density=True, alpha=0.6, label=name)
-    axes.set(xlabel="position of the cart", ylabel="density", title="Where the pole is balanced")
-    axes.legend()
+    figure, rows = plt.subplots(
+        len(positions), figsize=(8, 4.5), sharex=True, sharey=True, layout="constrained"
+    )
+    colours = ("tab:gray", "tab:orange", "tab:blue")
+    for axes, (name, values), colour in zip(rows, positions.items(), colours, strict=True):
+        axes.hist(values.numpy(), bins=96, range=(-2.4, 2.4), density=True, color=colour)
+        axes.set_title(name, loc="left")
+        axes.set(yticks=[], xlim=(-2.4, 2.4))
+        axes.spines[["left", "top", "right"]].set_visible(False)
+    rows[-1].set_xlabel("position of the cart on its track")
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
@@ -113,8 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Learns CartPole three times and compares where the pole is balanced."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--frames", type=int, default=64 * BATCH, help="environment steps a policy")
-    parser.add_argument("--out", type=Path, default=Path("outputs/gymnasium_ppo"), help="a folder")
+    parser.add_argument(
+        "--out", type=Path, default=Path("outputs/gymnasium_ppo"), help="a new folder"
+    )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plot", type=Path, help="the picture, if not states.png in the folder")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     archive = Archive.create(options.out / "archive")
@@ -142,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name:26}{score:8.1f}{similarity:12.3f}{moved:10.2f}")
         positions[name] = visited[:, 0]
     archive.append(visited, metrics={"return": score, "similarity": similarity, "moved_by": moved})
-    plot(positions, options.out / "states.png")
+    plot(positions, options.plot or options.out / "states.png")
 
 
 if __name__ == "__main__":
