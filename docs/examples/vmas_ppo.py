@@ -1,10 +1,10 @@
-"""TorchRL's own multi-agent PPO on VMAS finds the other convention, through one added line.
+"""TorchRL's own multi-agent PPO on VMAS is kept from an earlier convention by one added line.
 
 In VMAS's ``het_mass`` a heavy and a light agent are paid, as a team, for the speed of the faster
 one, less the force that both spend. So the light one runs and the heavy one rests; whether it runs
 to the left or to the right is a matter of taste. A first policy settles on something; a second
-one, from another seed, may settle on the same; with the line it does not. From the root of the
-repository:
+one, from another seed, may settle on the same or not; with the line it pays for doing so. What
+came of it on three seeds stands in docs/compose.md. From the root of the repository:
 
     python docs/examples/vmas_ppo.py --out outputs/vmas_ppo
 """
