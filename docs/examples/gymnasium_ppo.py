@@ -100,16 +100,11 @@ def play(policy: ProbabilisticActor, seed: int, episodes: int = 16) -> tuple[flo
 
 def plot(positions: dict[str, Tensor], path: Path) -> None:
     """Draws where on the track the cart was, for each policy."""
-    figure, rows = plt.subplots(
-        len(positions), figsize=(8, 4.5), sharex=True, sharey=True, layout="constrained"
-    )
-    colours = ("tab:gray", "tab:orange", "tab:blue")
-    for axes, (name, values), colour in zip(rows, positions.items(), colours, strict=True):
-        axes.hist(values.numpy(), bins=96, range=(-2.4, 2.4), density=True, color=colour)
-        axes.set_title(name, loc="left")
-        axes.set(yticks=[], xlim=(-2.4, 2.4))
-        axes.spines[["left", "top", "right"]].set_visible(False)
-    rows[-1].set_xlabel("position of the cart on its track")
+    figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
+    for name, values in positions.items():
+        axes.hist(values.numpy(), bins=60, range=(-2.4, 2.4), density=True, alpha=0.6, label=name)
+    axes.set(xlabel="position of the cart", ylabel="density", title="Where the pole is balanced")
+    axes.legend()
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
@@ -118,9 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Learns CartPole three times and compares where the pole is balanced."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--frames", type=int, default=64 * BATCH, help="environment steps a policy")
-    parser.add_argument(
-        "--out", type=Path, default=Path("outputs/gymnasium_ppo"), help="a new folder"
-    )
+    parser.add_argument("--out", type=Path, default=Path("outputs/gymnasium_ppo"), help="a folder")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plot", type=Path, help="the picture, if not states.png in the folder")
     options = parser.parse_args(arguments)

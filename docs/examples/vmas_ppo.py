@@ -115,7 +115,9 @@ def plot(velocities: dict[str, Tensor], path: Path) -> None:
         axes.set_title(name, loc="left")
         axes.set(yticks=[], xlim=(-1, 1))
         axes.spines[["left", "top", "right"]].set_visible(False)
-    rows[-1].set_xlabel("velocity of the light agent: to the left (negative) or to the right (positive)")
+    rows[-1].set_xlabel(
+        "velocity of the light agent: to the left (negative) or to the right (positive)"
+    )
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
