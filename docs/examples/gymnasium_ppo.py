@@ -115,6 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--frames", type=int, default=64 * BATCH, help="environment steps a policy")
     parser.add_argument("--out", type=Path, default=Path("outputs/gymnasium_ppo"), help="a folder")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plot", type=Path, help="the picture, if not states.png in the folder")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     archive = Archive.create(options.out / "archive")
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name:26}{score:8.1f}{similarity:12.3f}{moved:10.2f}")
         positions[name] = visited[:, 0]
     archive.append(visited, metrics={"return": score, "similarity": similarity, "moved_by": moved})
-    plot(positions, options.out / "states.png")
+    plot(positions, options.plot or options.out / "states.png")
 
 
 if __name__ == "__main__":

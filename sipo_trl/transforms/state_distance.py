@@ -38,9 +38,11 @@ class StateDistanceReward(Transform):
         weight: if given, the rewards are also added, with this weight (one for all or one per
             policy [J]), to ``reward_key``. That is all that a pipeline with a single reward needs;
             a tensor that somebody else updates, such as multipliers, is read anew each time.
-        reward_key: the task's reward [*, 1], read and written only with a ``weight``.
+        reward_key: the task's reward [*, 1], read and written only with a ``weight``; if it is one
+            per agent and the states are a team's, each agent gets the team's.
         done_key: end of an episode, read by measures that count final states only.
-        state_ndim: number of dimensions of one state: 1 for vectors, 3 for images.
+        state_ndim: number of dimensions of one state: 1 for vectors, 3 for images, 2 for a team's
+            states, [agents, features], which are to be measured as one.
 
     Examples:
         >>> from torchrl.envs import GymEnv, TransformedEnv
@@ -103,8 +105,9 @@ class StateDistanceReward(Transform):
             done = self._read(end, self.done_key)
             reward = torch.where(_expand_to(done, reward), reward, 0)
         if self.weight is not None:
+            task = self._read(end, self.reward_key)
             bonus = (self.weight * reward).sum(-1, keepdim=True)
-            end.set(self.reward_key, self._read(end, self.reward_key) + bonus)
+            end.set(self.reward_key, task + _expand_to(bonus, task))
         return end.set(self.out_keys[0], reward)
 
     def _read(self, tensordict: TensorDictBase, key: NestedKey) -> Tensor:
@@ -129,8 +132,8 @@ class StateDistanceReward(Transform):
         return reward_spec
 
 
-def _expand_to(flag: Tensor, like: Tensor) -> Tensor:
-    """A team's flag [*B, 1] beside its agents' rewards [*B, A, J]."""
-    while flag.ndim < like.ndim:
-        flag = flag.unsqueeze(-2)
-    return flag
+def _expand_to(team: Tensor, like: Tensor) -> Tensor:
+    """A team's value [*B, 1] beside those of its agents [*B, A, J]."""
+    while team.ndim < like.ndim:
+        team = team.unsqueeze(-2)
+    return team

@@ -178,6 +178,22 @@ def test_with_a_weight_it_goes_straight_into_the_tasks_reward(weight) -> None:
     torch.testing.assert_close(following["reward"], 1 + bonus)
 
 
+def test_a_teams_states_are_one_state_whose_distance_every_agent_gets() -> None:
+    team = [torch.randn(20, 3, 2), torch.randn(10, 3, 2)]
+    state, _, _ = LAYOUTS["agents"]
+    task = ("agents", "reward")
+    transform = StateDistanceReward(
+        RBFMeasure(team), [state], weight=2.0, reward_key=task, state_ndim=2
+    )
+    following = TensorDict({state: torch.randn(4, 5, 3, 2), task: torch.randn(4, 5, 3, 1)}, [4, 5])
+    before = following[task].clone()
+    batch = transform(TensorDict({"next": following}, [4, 5]))["next"]
+    torch.testing.assert_close(batch["intrinsic_reward"], RBFMeasure(team).reward(following[state]))
+    assert batch["intrinsic_reward"].shape == (4, 5, 2)
+    bonus = 2.0 * batch["intrinsic_reward"].sum(-1)
+    torch.testing.assert_close(batch[task] - before, bonus[..., None, None].expand(4, 5, 3, 1))
+
+
 class Pairs(RBFMeasure):
     """Remembers what it was asked about."""
 
