@@ -203,7 +203,8 @@ class AlgorithmConfig:
     multiplier: MultiplierConfig = field(default_factory=MultiplierConfig)
     entry: EntryConfig = field(default_factory=EntryConfig)
     tries: int = 1
-    """How often an iteration may start afresh, within its budget, when its result is no good."""
+    """How often an iteration may start afresh, within its budget, when its result is no good;
+    once where env.solved does not say what is good."""
     settle: int = 0
     """Stop a try once return and constraints have held for so many updates in a row; 0: never."""
 

@@ -185,7 +185,9 @@ class Iteration:
 
     @property
     def _share(self) -> int:
-        return self.config.budget.frames // self.config.algorithm.tries
+        """The frames of one attempt: all where no mark says when a policy is good enough."""
+        config = self.config
+        return config.budget.frames // (1 if config.env.solved is None else config.algorithm.tries)
 
     def _keep_best(self, outcome: Outcome) -> Outcome:
         best = outcome if self.best is None else self.evaluate(self.best)

@@ -12,7 +12,13 @@ from settings import small_config
 from sipo_trl.archive import Archive
 from sipo_trl.training import Iteration
 from sipo_trl.training.attempt import Attempt
-from sipo_trl.training.config import NetworkConfig, PPOConfig, RBFConfig, WassersteinConfig
+from sipo_trl.training.config import (
+    FinalStateConfig,
+    NetworkConfig,
+    PPOConfig,
+    RBFConfig,
+    WassersteinConfig,
+)
 from sipo_trl.training.metrics import MetricsTable
 from sipo_trl.training.program import typed
 
@@ -135,3 +141,13 @@ def test_rates_follow_the_divergence(tmp_path) -> None:
     rows = MetricsTable(next(folder.path.glob("iterations/*/metrics.csv"))).read()
     grown = [row["kl_approx"] > 0 for row in rows if row["attempt"] == 0]
     assert rows[len(grown) - 1]["actor_lr"] == pytest.approx(min(5e-4 * 1.5 ** sum(grown), 1e-2))
+
+
+def test_without_a_mark_there_is_one_attempt(tmp_path) -> None:
+    config = small_config(FinalStateConfig(delta=0.0), iterations=2)  # which any policy meets
+    config.env.solved = None
+    folder = start(config, tmp_path / "run")
+    for path in folder.path.glob("iterations/*/metrics.csv"):
+        rows = MetricsTable(path).read()
+        assert {row["attempt"] for row in rows} == {0}
+        assert rows[-1]["frames"] == config.budget.frames
