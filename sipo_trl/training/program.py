@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from sipo_trl.training.config import ENVS, MEASURES, ITRConfig
 from sipo_trl.training.loggers import make_logger
@@ -51,8 +52,15 @@ def execute(algorithm: Algorithm, command: DictConfig) -> None:
 
 def typed(config: DictConfig) -> ITRConfig:
     """The dataclass behind settings that were read from a file."""
-    base = ITRConfig(env=ENVS[config.env.name](), measure=MEASURES[config.measure.name]())
-    merged: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(base), config))
+    try:
+        base = ITRConfig(env=ENVS[config.env.name](), measure=MEASURES[config.measure.name]())
+        merged: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(base), config))
+    except (KeyError, OmegaConfBaseException) as error:
+        reason = str(error).splitlines()[0]
+        raise RunError(
+            f"The run's config.yaml does not fit this version of sipo_trl ({reason}): go on with "
+            "the version that made it, or mend that line."
+        ) from error
     return merged
 
 

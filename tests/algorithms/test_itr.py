@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 from running import Quiet, contents, start
 
 sys.path.append(str(Path(__file__).parents[1] / "training"))
@@ -21,6 +22,7 @@ from sipo_trl.training.config import (
 )
 from sipo_trl.training.metrics import MetricsTable
 from sipo_trl.training.program import typed
+from sipo_trl.training.run_folder import RunError
 
 
 def test_the_archive_grows_by_one_policy_per_iteration(tmp_path) -> None:
@@ -151,3 +153,14 @@ def test_without_a_mark_there_is_one_attempt(tmp_path) -> None:
         rows = MetricsTable(path).read()
         assert {row["attempt"] for row in rows} == {0}
         assert rows[-1]["frames"] == config.budget.frames
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [("algorithm.speed", 3, "'speed'"), ("measure.name", "charm", "'charm'")],
+)
+def test_settings_of_another_version_get_a_clear_error(setting, value, reason) -> None:
+    config = OmegaConf.create(small_config().as_dict())
+    OmegaConf.update(config, setting, value)
+    with pytest.raises(RunError, match=rf"does not fit this version of sipo_trl \(.*{reason}"):
+        typed(config)
