@@ -1,9 +1,10 @@
 """Walking towards a target, with Isaac's observations and reward."""
 
+import mujoco
 import torch
 from torch import Tensor
 
-from sipo_trl.envs.humanoid.model import FRAME_SKIP, TIME_STEP, humanoid_model
+from sipo_trl.envs.humanoid.model import FRAME_SKIP, TIME_STEP
 from sipo_trl.envs.locomotion import Motion, Outcome, Task
 
 JOINTS = 21
@@ -37,6 +38,9 @@ class HumanoidTask(Task):
     velocities, 54:75 joint forces (motors and stops), 75:87 forces and torques at the feet, 87:108
     the last action.
 
+    Args:
+        model: the body, as :func:`~sipo_trl.envs.humanoid.humanoid_model` makes it.
+
     Keyword Args:
         device: where the observations are computed.
         dtype: precision of positions and velocities.
@@ -49,8 +53,10 @@ class HumanoidTask(Task):
     noise_size = 2 * JOINTS
     broken_reward = -1.0
 
-    def __init__(self, *, device: torch.device | str | None, dtype: torch.dtype) -> None:
-        self.model = humanoid_model()
+    def __init__(
+        self, model: mujoco.MjModel, *, device: torch.device | str | None, dtype: torch.dtype
+    ) -> None:
+        self.model = model
         ranges = torch.tensor(self.model.jnt_range[1:], device=device, dtype=dtype)
         self.low, self.high = ranges.unbind(-1)
         self.initial = torch.tensor(self.model.qpos0, device=device, dtype=dtype)
@@ -79,10 +85,12 @@ class HumanoidTask(Task):
     def step(self, before: Motion, after: Motion, action: Tensor) -> Outcome:
         """Isaac's reward, and the end at a fall."""
         observation, torque = self._observe(after, action)
-        # In the simulator's precision: a small difference of large numbers.
-        distance = (torch.stack([before.qpos[:, :2], after.qpos[:, :2]]) - self.target).norm(dim=-1)
-        progress = (distance[0] - distance[1]).mul_(1 / (FRAME_SKIP * TIME_STEP))
-        reward = self.reward(progress.float().unsqueeze(-1), observation)
+        # The movement along the way, rather than a small difference of large distances.
+        way = self.target - 0.5 * (before.qpos[:, :2] + after.qpos[:, :2])
+        progress = ((after.qpos[:, :2] - before.qpos[:, :2]) * way).sum(-1, True) / way.norm(
+            dim=-1, keepdim=True
+        )
+        reward = self.reward(progress.float() / (FRAME_SKIP * TIME_STEP), observation)
         fallen = observation[:, :1] < FALLEN_HEIGHT
         reward = reward.masked_fill_(fallen, -1.0)
         observation = observation.clamp_(-OBSERVATION_BOUND, OBSERVATION_BOUND)
