@@ -183,7 +183,7 @@ class LocomotionEnv(EnvBase):
             "terminated": self.terminated.clone(),
             "truncated": truncated,
             "done": self.terminated | truncated,
-            "success": truncated & ~self.terminated,
+            "success": truncated > self.terminated,
             **more,
         }
         return TensorDict(report, batch_size=self.batch_size, device=self.device)
