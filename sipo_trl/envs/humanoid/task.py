@@ -68,6 +68,7 @@ class HumanoidTask(Task):
         gear = torch.tensor(self.model.actuator_gear[:, 0].astype("float32"), device=device)
         self.gear, self.power_cost = gear, 0.05 * gear / gear.max()
         self.scale, self.offset = self._scaling()
+        self.standing = self._stand()
 
     def _scaling(self) -> tuple[Tensor, Tensor]:
         """What turns positions, velocities and sensors [88] into the observation's units."""
@@ -81,6 +82,13 @@ class HumanoidTask(Task):
         scale[ANGULAR], scale[SPEEDS], scale[FORCES] = 0.25, 0.1, 0.01
         return scale, offset
 
+    def _stand(self) -> Tensor:
+        """The observation [108] of a body that stands at the start with its joints at zero."""
+        rest = self.initial.new_zeros(1, 88 - len(self.initial))
+        motion = Motion(self.initial.unsqueeze(0), rest[:, :27], rest[:, :27], rest[:, 27:])
+        observation, _ = self.observe(motion, self.initial.new_zeros(1, JOINTS).float())
+        return observation[0]
+
     def start(self, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Standing, with joints a little off, just above the floor."""
         offset, speed = (2 * noise - 1).split(JOINTS, -1)
@@ -93,6 +101,16 @@ class HumanoidTask(Task):
         """The observation [N, 108], bounded as Isaac's is, and the joint forces [N, 21]."""
         observation, torque = self._observe(motion, action)
         return observation.clamp_(-OBSERVATION_BOUND, OBSERVATION_BOUND), torque
+
+    def observe_start(self, motion: Motion) -> tuple[Tensor, Tensor]:
+        """The same as :meth:`observe`, sooner: bodies start alike in all but their joints."""
+        observation = self.standing.expand(len(motion.qpos), -1).clone()
+        joints = torch.addcmul(
+            self.offset[JOINTS_AT], motion.qpos[:, 7:].float(), self.scale[JOINTS_AT]
+        )
+        observation[:, JOINT_POSITIONS] = joints
+        observation[:, JOINT_VELOCITIES] = 0.1 * motion.qvel[:, 6:]
+        return observation, torch.zeros_like(joints)
 
     def step(self, before: Motion, after: Motion, action: Tensor) -> Outcome:
         """Isaac's reward, and the end at a fall."""

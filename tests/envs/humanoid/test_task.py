@@ -107,10 +107,20 @@ def test_episodes_start_above_the_floor_within_the_joints_ranges(task):
         assert data.ncon == 0
 
 
+def test_the_first_observation_is_the_same_as_any(task):
+    qpos, qvel = task.start(torch.rand(5, 42, dtype=torch.float64))
+    motion = Motion(qpos, qvel, qvel, torch.zeros(5, 33, dtype=torch.float64))
+    for first, any_ in zip(
+        task.observe_start(motion), task.observe(motion, torch.zeros(5, 21)), strict=True
+    ):
+        torch.testing.assert_close(first, any_, rtol=0, atol=1e-6)
+
+
 def test_nothing_is_read_on_the_host():
     task = HumanoidTask(humanoid_model(), device="meta", dtype=torch.float32)
     qpos, qvel = task.start(torch.empty(3, 42, device="meta"))
     motion = Motion(qpos, qvel, qvel, torch.empty(3, 33, device="meta"))
+    assert task.observe_start(motion)[0].shape == (3, 108)
     outcome = task.step(motion, motion, torch.empty(3, 21, device="meta"))
     assert outcome.observation.shape == (3, 108)
     assert outcome.reward.shape == outcome.terminated.shape == (3, 1)
