@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterator
 
 import gymnasium
 import numpy as np
+import torch
 from gymnasium.vector import SyncVectorEnv
+from mujoco import MjData
+from mujoco.rollout import Rollout
+from torch import Tensor
 
 from benchmarks.table import Row, main
 from benchmarks.timing import in_turns, make_row
 from sipo_trl.envs import HumanoidEnv
-from sipo_trl.envs.locomotion import Motion, RolloutSimulator
+from sipo_trl.envs.locomotion.simulator import all_cores
 
 FRAMES = 20
 # They take seconds: what they need for a tenth of the frames says enough.
@@ -59,11 +63,10 @@ class Stepper:
 
     def __init__(self, envs: int) -> None:
         self.env = env = HumanoidEnv(batch_size=[envs], seed=0)
-        self.simulator = RolloutSimulator(env.task.model, frame_skip=FRAMES * env.task.frame_skip)
         self.action = env.action_spec.rand()
         self.data = env.reset()
         self.step(10)
-        self.middle = Motion(env.qpos, env.qvel, env.warmstart, env.qvel[:, :0])
+        self.physics = physics_alone(env, self.action)
         self.step(50)  # until the copies are all at different places
 
     def step(self, frames: int = FRAMES) -> None:
@@ -72,9 +75,31 @@ class Stepper:
             self.data.set("action", self.action)
             _, self.data = self.env.step_and_maybe_reset(self.data)
 
-    def physics(self) -> None:
-        """Moves the bodies through as many frames, at once."""
-        self.simulator.step(self.middle, self.action)
+
+def physics_alone(env: HumanoidEnv, action: Tensor) -> Callable[[], object]:
+    """Moves the bodies from where they are, with nothing between the frames and nothing to make."""
+    model, steps = env.task.model, FRAMES * env.task.frame_skip
+    rollout, data = Rollout(nthread=all_cores()), [MjData(model) for _ in range(all_cores())]
+    start = torch.cat([torch.zeros_like(env.qpos[:, :1]), env.qpos, env.qvel], -1).numpy()
+    control = action.double().unsqueeze(1).repeat(1, steps, 1).numpy()
+    warmstart = env.warmstart.numpy()
+    states = np.zeros((len(start), steps, start.shape[-1]))
+    sensors = np.zeros((len(start), steps, model.nsensordata))
+
+    def move() -> None:
+        rollout.rollout(
+            [model] * len(start),
+            data,
+            start,
+            control,
+            skip_checks=True,
+            nstep=steps,
+            initial_warmstart=warmstart,
+            state=states,
+            sensordata=sensors,
+        )
+
+    return move
 
 
 def gymnasium_steps(envs: int) -> Callable[[], object]:

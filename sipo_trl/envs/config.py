@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from omegaconf import MISSING
 from torchrl.envs import CatFrames, EnvBase, TransformedEnv
 
-from sipo_trl.envs.humanoid import HumanoidEnv
+from sipo_trl.envs.humanoid import Backend, HumanoidEnv
 from sipo_trl.envs.locomotion import RunningEnv
 from sipo_trl.envs.navigation import NavigationEnv
 
@@ -130,10 +130,17 @@ class HumanoidConfig(LocomotionConfig):
     """A humanoid that walks towards a target, as in Isaac Gym."""
 
     name: str = "humanoid"
+    backend: str = "mujoco"
+    """mujoco: on all cores; mujoco_warp: on a GPU, with collector.device=cuda."""
 
     def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> HumanoidEnv:
         """Copies whose episodes start with joints a little off, drawn from the seed."""
-        return HumanoidEnv(**self.options(num_envs), seed=seed, device=device)
+        return HumanoidEnv(
+            **self.options(num_envs),
+            backend=cast("Backend", self.backend),
+            seed=seed,
+            device=device,
+        )
 
 
 @dataclass

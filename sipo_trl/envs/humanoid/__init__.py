@@ -1,12 +1,12 @@
 """A humanoid that learns to walk, as in Isaac Gym.
 
-- :class:`HumanoidEnv`: the environment;
+- :class:`HumanoidEnv`: the environment, on one of several simulators (``Backend``);
 - :class:`HumanoidTask`: its observations, reward and end;
 - :func:`humanoid_model`: the body.
 """
 
-from sipo_trl.envs.humanoid.env import HumanoidEnv
+from sipo_trl.envs.humanoid.env import Backend, HumanoidEnv
 from sipo_trl.envs.humanoid.model import humanoid_model
 from sipo_trl.envs.humanoid.task import HumanoidTask
 
-__all__ = ["HumanoidEnv", "HumanoidTask", "humanoid_model"]
+__all__ = ["Backend", "HumanoidEnv", "HumanoidTask", "humanoid_model"]

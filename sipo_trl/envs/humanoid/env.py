@@ -1,11 +1,15 @@
 """A humanoid that learns to walk."""
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 import torch
 
+from sipo_trl.envs.humanoid.model import FRAME_SKIP, humanoid_model
 from sipo_trl.envs.humanoid.task import HumanoidTask
-from sipo_trl.envs.locomotion import LocomotionEnv, RolloutSimulator
+from sipo_trl.envs.locomotion import LocomotionEnv, RolloutSimulator, Simulator, WarpSimulator
+
+Backend = Literal["mujoco", "mujoco_warp"]
 
 
 class HumanoidEnv(LocomotionEnv):
@@ -18,10 +22,12 @@ class HumanoidEnv(LocomotionEnv):
 
     Keyword Args:
         batch_size: number of copies [N].
-        device: where the copies live.
+        backend: what moves the bodies: ``"mujoco"`` on the CPU, or ``"mujoco_warp"``, which is for
+            a GPU and runs on the CPU for tests.
+        device: where the copies live; on the CPU if ``None``.
         seed: decides the start of every episode; from torch's global generator if ``None``.
         horizon: steps after which an episode is truncated.
-        threads: how many copies are stepped at once; all cores of this process if ``None``.
+        threads: how many copies ``"mujoco"`` steps at once; all cores of this process if ``None``.
 
     Examples:
         >>> env = HumanoidEnv(batch_size=[4], seed=0)
@@ -36,15 +42,26 @@ class HumanoidEnv(LocomotionEnv):
         self,
         *,
         batch_size: Sequence[int],
+        backend: Backend = "mujoco",
         device: torch.device | str | None = None,
         seed: int | None = None,
         horizon: int = 1000,
         threads: int | None = None,
     ) -> None:
-        task = HumanoidTask(device="cpu", dtype=torch.float64)
-        if torch.device(device or "cpu").type != "cpu":
+        model = humanoid_model()
+        device = torch.device(device or "cpu")
+        simulator: Simulator
+        if backend == "mujoco_warp":
+            count = torch.Size(batch_size).numel()
+            simulator = WarpSimulator(model, frame_skip=FRAME_SKIP, num_envs=count, device=device)
+        elif backend != "mujoco":
+            raise ValueError(f"backend is {backend!r}: choose from {', '.join(get_args(Backend))}.")
+        elif device.type != "cpu":
             raise ValueError(
-                f"device is {device}: HumanoidEnv steps on the CPU; give device='cpu'."
+                f"device is {device}: the backend mujoco steps on the CPU; give device='cpu' or "
+                "backend='mujoco_warp'."
             )
-        simulator = RolloutSimulator(task.model, frame_skip=task.frame_skip, threads=threads)
+        else:
+            simulator = RolloutSimulator(model, frame_skip=FRAME_SKIP, threads=threads)
+        task = HumanoidTask(model, device=simulator.device, dtype=simulator.dtype)
         super().__init__(task, simulator, batch_size=batch_size, seed=seed, horizon=horizon)

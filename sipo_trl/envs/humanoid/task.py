@@ -1,9 +1,10 @@
 """Walking towards a target, with Isaac's observations and reward."""
 
+import mujoco
 import torch
 from torch import Tensor
 
-from sipo_trl.envs.humanoid.model import FRAME_SKIP, TIME_STEP, humanoid_model
+from sipo_trl.envs.humanoid.model import FRAME_SKIP, TIME_STEP
 from sipo_trl.envs.locomotion import Motion, Outcome, Task
 
 JOINTS = 21
@@ -23,9 +24,11 @@ OBSERVATION_BOUND = 5.0
 DIVERSITY = slice(0, 54)
 JOINT_POSITIONS = slice(12, 33)
 JOINT_VELOCITIES = slice(33, 54)
-JOINT_FORCES = slice(54, 75)
-FEET_FORCES = slice(75, 87)
 ACTIONS = slice(87, 108)
+# Columns of positions, velocities and sensors beside each other.
+WAY, HEIGHT, QUATERNION, JOINTS_AT = slice(0, 2), slice(2, 3), slice(3, 7), slice(7, 28)
+LINEAR, ANGULAR, SPEEDS = slice(28, 31), slice(31, 34), slice(34, 55)
+STOPS, FEET, FORCES = slice(55, 76), slice(76, 88), slice(55, 88)
 
 
 class HumanoidTask(Task):
@@ -36,6 +39,9 @@ class HumanoidTask(Task):
     and on the way to the target, 12:33 joint positions in units of their range, 33:54 joint
     velocities, 54:75 joint forces (motors and stops), 75:87 forces and torques at the feet, 87:108
     the last action.
+
+    Args:
+        model: the body, as :func:`~sipo_trl.envs.humanoid.humanoid_model` makes it.
 
     Keyword Args:
         device: where the observations are computed.
@@ -49,8 +55,10 @@ class HumanoidTask(Task):
     noise_size = 2 * JOINTS
     broken_reward = -1.0
 
-    def __init__(self, *, device: torch.device | str | None, dtype: torch.dtype) -> None:
-        self.model = humanoid_model()
+    def __init__(
+        self, model: mujoco.MjModel, *, device: torch.device | str | None, dtype: torch.dtype
+    ) -> None:
+        self.model = model
         ranges = torch.tensor(self.model.jnt_range[1:], device=device, dtype=dtype)
         self.low, self.high = ranges.unbind(-1)
         self.initial = torch.tensor(self.model.qpos0, device=device, dtype=dtype)
@@ -59,9 +67,27 @@ class HumanoidTask(Task):
         self.axes = _axes_of_products().to(device)
         gear = torch.tensor(self.model.actuator_gear[:, 0].astype("float32"), device=device)
         self.gear, self.power_cost = gear, 0.05 * gear / gear.max()
-        # Joint positions become (q - middle) / half: one multiplication and addition.
-        self.joint_scale = 2 / (self.high - self.low)
-        self.joint_offset = -0.5 * (self.high + self.low) * self.joint_scale
+        self.scale, self.offset = self._scaling()
+        self.standing = self._stand()
+
+    def _scaling(self) -> tuple[Tensor, Tensor]:
+        """What turns positions, velocities and sensors [88] into the observation's units."""
+        scale = torch.ones(88, device=self.low.device)
+        offset = torch.zeros_like(scale)
+        # The way to the target.
+        scale[WAY], offset[WAY] = -1, self.target.float()
+        # Joint positions, from -1 to 1 within their ranges.
+        scale[JOINTS_AT] = (2 / (self.high - self.low)).float()
+        offset[JOINTS_AT] = ((self.low + self.high) / (self.low - self.high)).float()
+        scale[ANGULAR], scale[SPEEDS], scale[FORCES] = 0.25, 0.1, 0.01
+        return scale, offset
+
+    def _stand(self) -> Tensor:
+        """The observation [108] of a body that stands at the start with its joints at zero."""
+        rest = self.initial.new_zeros(1, 88 - len(self.initial))
+        motion = Motion(self.initial.unsqueeze(0), rest[:, :27], rest[:, :27], rest[:, 27:])
+        observation, _ = self.observe(motion, self.initial.new_zeros(1, JOINTS).float())
+        return observation[0]
 
     def start(self, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Standing, with joints a little off, just above the floor."""
@@ -76,13 +102,25 @@ class HumanoidTask(Task):
         observation, torque = self._observe(motion, action)
         return observation.clamp_(-OBSERVATION_BOUND, OBSERVATION_BOUND), torque
 
+    def observe_start(self, motion: Motion) -> tuple[Tensor, Tensor]:
+        """The same as :meth:`observe`, sooner: bodies start alike in all but their joints."""
+        observation = self.standing.expand(len(motion.qpos), -1).clone()
+        joints = torch.addcmul(
+            self.offset[JOINTS_AT], motion.qpos[:, 7:].float(), self.scale[JOINTS_AT]
+        )
+        observation[:, JOINT_POSITIONS] = joints
+        observation[:, JOINT_VELOCITIES] = 0.1 * motion.qvel[:, 6:]
+        return observation, torch.zeros_like(joints)
+
     def step(self, before: Motion, after: Motion, action: Tensor) -> Outcome:
         """Isaac's reward, and the end at a fall."""
         observation, torque = self._observe(after, action)
-        # In the simulator's precision: a small difference of large numbers.
-        distance = (torch.stack([before.qpos[:, :2], after.qpos[:, :2]]) - self.target).norm(dim=-1)
-        progress = (distance[0] - distance[1]).mul_(1 / (FRAME_SKIP * TIME_STEP))
-        reward = self.reward(progress.float().unsqueeze(-1), observation)
+        # The movement along the way, rather than a small difference of large distances.
+        way = self.target - 0.5 * (before.qpos[:, :2] + after.qpos[:, :2])
+        progress = ((after.qpos[:, :2] - before.qpos[:, :2]) * way).sum(-1, True) / way.norm(
+            dim=-1, keepdim=True
+        )
+        reward = self.reward(progress.float() / (FRAME_SKIP * TIME_STEP), observation)
         fallen = observation[:, :1] < FALLEN_HEIGHT
         reward = reward.masked_fill_(fallen, -1.0)
         observation = observation.clamp_(-OBSERVATION_BOUND, OBSERVATION_BOUND)
@@ -109,44 +147,47 @@ class HumanoidTask(Task):
         )
 
     def _observe(self, motion: Motion, action: Tensor) -> tuple[Tensor, Tensor]:
-        qvel, sensors = motion.qvel.float(), motion.sensors.float()
-        joints = torch.addcmul(self.joint_offset, motion.qpos[:, 7:], self.joint_scale).float()
+        parts = torch.cat([motion.qpos, motion.qvel, motion.sensors], -1).float()
+        parts = torch.addcmul(self.offset, parts, self.scale)
+        joints = parts[:, JOINTS_AT]
         # The sensors give magnitudes; a stop pushes away from the end of the range.
-        torque = torch.addcmul(self.gear * action, joints.sign(), sensors[:, :JOINTS], value=-1)
-        pose = motion.qpos[:, 3:7].float()
-        way = (self.target - motion.qpos[:, :2]).float()
+        stops = parts[:, STOPS] * joints.sign()
+        torque = torch.addcmul(-100 * stops, self.gear, action)
         observation = torch.cat(
             [
-                motion.qpos[:, 2:3].float(),
-                self._torso(pose, qvel[:, :6], way),
+                parts[:, HEIGHT],
+                self._torso(
+                    parts[:, QUATERNION], parts[:, LINEAR], parts[:, ANGULAR], parts[:, WAY]
+                ),
                 joints,
-                0.1 * qvel[:, 6:],
+                parts[:, SPEEDS],
                 0.01 * torque,
-                0.01 * sensors[:, JOINTS:],
+                parts[:, FEET],
                 action,
             ],
             -1,
         )
         return observation, torque
 
-    def _torso(self, quaternion: Tensor, velocity: Tensor, way: Tensor) -> Tensor:
+    def _torso(self, quaternion: Tensor, velocity: Tensor, angular: Tensor, way: Tensor) -> Tensor:
         """Observations 1:12.
 
         Args:
             quaternion: from the torso's frame to the world's [N, 4].
-            velocity: in the world's frame, and angular velocity in the torso's own [N, 6].
+            velocity: in the world's frame [N, 3].
+            angular: velocity in the torso's own frame, scaled [N, 3].
             way: to the target, on the floor [N, 2].
         """
         products = quaternion.unsqueeze(-1) * quaternion.unsqueeze(-2)
         axes = products.flatten(1) @ self.axes  # forward, left and up, in the world's frame
-        local = (axes.view(-1, 3, 3) * velocity[:, None, :3]).sum(-1)
+        local = (axes.view(-1, 3, 3) * velocity.unsqueeze(1)).sum(-1)
         # On the floor, as complex numbers: angles are theirs, and a turn is a quotient.
         forward = torch.view_as_complex(axes[:, :2].contiguous())
-        turn = torch.view_as_complex(way) * forward.conj()
+        turn = torch.view_as_complex(way.contiguous()) * forward.conj()
         heading = turn.real / way.norm(dim=-1)
         roll = torch.atan2(axes[:, 5], axes[:, 8])
         angles = [forward.angle(), roll, turn.angle(), axes[:, 8], heading]
-        return torch.cat([local, 0.25 * velocity[:, 3:], torch.stack(angles, -1)], -1)
+        return torch.cat([local, angular, torch.stack(angles, -1)], -1)
 
 
 def _axes_of_products() -> Tensor:

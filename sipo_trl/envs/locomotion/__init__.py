@@ -4,7 +4,7 @@
 - :class:`Task`: start, observation, reward and end of episodes, with :class:`Outcome`;
 - :class:`Simulator`: what moves bodies, from one :class:`Motion` to the next;
 - :class:`RolloutSimulator`, :class:`ThreadedSimulator`: MuJoCo on all cores, the latter with a
-  view of inner quantities;
+  view of inner quantities; :class:`WarpSimulator`: MuJoCo on a GPU;
 - :class:`RunningEnv`: gymnasium's bodies, with :class:`GymnasiumTask` and its table ``RUNNING`` of
   :class:`Running`;
 - :func:`counter_uniform`: random numbers without a generator's state.
@@ -18,6 +18,7 @@ from sipo_trl.envs.locomotion.rollout import RolloutSimulator
 from sipo_trl.envs.locomotion.simulator import Motion, Simulator
 from sipo_trl.envs.locomotion.task import Outcome, Task
 from sipo_trl.envs.locomotion.threads import ThreadedSimulator
+from sipo_trl.envs.locomotion.warp import WarpSimulator
 
 __all__ = [
     "RUNNING",
@@ -31,5 +32,6 @@ __all__ = [
     "Simulator",
     "Task",
     "ThreadedSimulator",
+    "WarpSimulator",
     "counter_uniform",
 ]

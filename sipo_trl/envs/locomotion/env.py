@@ -161,8 +161,7 @@ class LocomotionEnv(EnvBase):
         noise = counter_uniform(self.start_seed, number * self.task.noise_size + columns)
         qpos, qvel = self.task.start(noise.to(self.qpos.dtype))
         motion = self.simulator.begin(qpos, qvel)
-        action = torch.zeros(len(copies), self.task.model.nu, device=self.device)
-        observation, torque = self.task.observe(motion, action)
+        observation, torque = self.task.observe_start(motion)
         return {
             **vars(motion),
             "observation": observation,
@@ -183,7 +182,7 @@ class LocomotionEnv(EnvBase):
             "terminated": self.terminated.clone(),
             "truncated": truncated,
             "done": self.terminated | truncated,
-            "success": truncated & ~self.terminated,
+            "success": truncated > self.terminated,
             **more,
         }
         return TensorDict(report, batch_size=self.batch_size, device=self.device)

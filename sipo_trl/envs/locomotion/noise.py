@@ -28,15 +28,12 @@ def counter_uniform(seed: Tensor, counter: Tensor) -> Tensor:
         >>> bool((counter_uniform(seed, places[1:]) == numbers[1:]).all())
         True
     """
-    # The seed is mixed too: the sequences of neighbouring seeds would else be nearly the same.
-    bits = _mix(torch.add(_mix(seed), counter, alpha=_GOLDEN))
-    return _shift(bits, 11).double().mul_(2.0**-53)
-
-
-def _mix(bits: Tensor) -> Tensor:
+    # Times an odd number, so that neighbouring seeds begin at places far from each other.
+    bits = torch.add(seed * _FIRST, counter, alpha=_GOLDEN)
     bits = (bits ^ _shift(bits, 30)).mul_(_FIRST)
     bits = (bits ^ _shift(bits, 27)).mul_(_SECOND)
-    return bits ^ _shift(bits, 31)
+    bits = bits ^ _shift(bits, 31)
+    return _shift(bits, 11).double().mul_(2.0**-53)
 
 
 def _shift(bits: Tensor, places: int) -> Tensor:

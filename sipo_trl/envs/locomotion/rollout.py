@@ -1,13 +1,11 @@
 """MuJoCo on all cores of the CPU."""
 
-import os
-
 import mujoco
 import torch
 from mujoco.rollout import Rollout
 from torch import Tensor
 
-from sipo_trl.envs.locomotion.simulator import Motion, Simulator
+from sipo_trl.envs.locomotion.simulator import Motion, Simulator, all_cores
 
 _CONTROL = int(mujoco.mjtState.mjSTATE_CTRL)
 _PHYSICS = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
@@ -47,7 +45,7 @@ class RolloutSimulator(Simulator):
                 "The model has state beside positions and velocities: take out its muscles, "
                 "delays and plugins, which a RolloutSimulator does not keep."
             )
-        threads = threads or len(os.sched_getaffinity(0))
+        threads = threads or all_cores()
         self._rollout = Rollout(nthread=threads)
         self._data = [mujoco.MjData(model) for _ in range(threads)]
 

@@ -1,5 +1,6 @@
 """What steps the bodies of an environment, without a memory of its own."""
 
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -68,3 +69,10 @@ class Simulator(ABC):
             motion: where the copies start; left as it is.
             control: what the actuators are told all the while [N, nu].
         """
+
+
+def all_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # on Linux, where containers restrict it
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -63,8 +63,16 @@ class Task(ABC):
 
         Args:
             motion: the state of the bodies.
-            action: what was done [N, nu]; zero at the start of episodes.
+            action: what was done [N, nu].
         """
+
+    def observe_start(self, motion: Motion) -> tuple[Tensor, Tensor]:
+        """The observation [N, O] and the torques [N, nu] at the start of episodes.
+
+        Args:
+            motion: bodies that have not moved yet.
+        """
+        return self.observe(motion, motion.qpos.new_zeros(len(motion.qpos), self.model.nu).float())
 
     @abstractmethod
     def step(self, before: Motion, after: Motion, action: Tensor) -> Outcome:

@@ -1,6 +1,5 @@
 """MuJoCo on all cores of the CPU, with a view of its inner quantities."""
 
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sipo_trl.envs.locomotion.simulator import Motion, Simulator
+from sipo_trl.envs.locomotion.simulator import Motion, Simulator, all_cores
 
 _BITS = mujoco.mjtState
 # In the order in which MuJoCo lays them out.
@@ -45,7 +44,7 @@ class ThreadedSimulator(Simulator):
         threads: int | None = None,
     ) -> None:
         super().__init__(model, frame_skip=frame_skip, device="cpu", dtype=torch.float64)
-        threads = threads or len(os.sched_getaffinity(0))
+        threads = threads or all_cores()
         self._pool = ThreadPoolExecutor(threads)
         self._data = [mujoco.MjData(model) for _ in range(threads)]
         self._arrays = dict(arrays)

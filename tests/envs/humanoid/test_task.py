@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from sipo_trl.envs.humanoid import HumanoidTask
+from sipo_trl.envs.humanoid import HumanoidTask, humanoid_model
 from sipo_trl.envs.locomotion import Motion
 
 GEARS = [40] * 3 + [40, 40, 120, 80, 20, 20] * 2 + [20, 20, 40] * 2
@@ -14,7 +14,7 @@ GEARS = [40] * 3 + [40, 40, 120, 80, 20, 20] * 2 + [20, 20, 40] * 2
 
 @pytest.fixture(scope="module")
 def task() -> HumanoidTask:
-    return HumanoidTask(device="cpu", dtype=torch.float64)
+    return HumanoidTask(humanoid_model(), device="cpu", dtype=torch.float64)
 
 
 def random_motion(task: HumanoidTask, count: int = 6) -> Motion:
@@ -85,8 +85,10 @@ def test_progress_is_speed_towards_the_target_and_a_fall_costs_one(task):
     moved, rested = task.step(before, after, action), task.step(still, after, action)
     assert moved.terminated.flatten().tolist() == [True] + [False] * 5
     assert moved.reward[0] == -1
-    speed = moved.reward[1:] - rested.reward[1:]
-    torch.testing.assert_close(speed, torch.full((5, 1), 0.05 * 60), rtol=0, atol=1e-2)
+    target = torch.tensor([1000.0, 0.0], dtype=torch.float64)
+    near, far = ((motion.qpos[1:, :2] - target).norm(dim=-1) for motion in (after, before))
+    speed = (moved.reward - rested.reward)[1:, 0]
+    torch.testing.assert_close(speed, (far - near).float() * 60, rtol=0, atol=1e-5)
 
 
 def test_episodes_start_above_the_floor_within_the_joints_ranges(task):
@@ -105,10 +107,20 @@ def test_episodes_start_above_the_floor_within_the_joints_ranges(task):
         assert data.ncon == 0
 
 
+def test_the_first_observation_is_the_same_as_any(task):
+    qpos, qvel = task.start(torch.rand(5, 42, dtype=torch.float64))
+    motion = Motion(qpos, qvel, qvel, torch.zeros(5, 33, dtype=torch.float64))
+    for first, any_ in zip(
+        task.observe_start(motion), task.observe(motion, torch.zeros(5, 21)), strict=True
+    ):
+        torch.testing.assert_close(first, any_, rtol=0, atol=1e-6)
+
+
 def test_nothing_is_read_on_the_host():
-    task = HumanoidTask(device="meta", dtype=torch.float32)
+    task = HumanoidTask(humanoid_model(), device="meta", dtype=torch.float32)
     qpos, qvel = task.start(torch.empty(3, 42, device="meta"))
     motion = Motion(qpos, qvel, qvel, torch.empty(3, 33, device="meta"))
+    assert task.observe_start(motion)[0].shape == (3, 108)
     outcome = task.step(motion, motion, torch.empty(3, 21, device="meta"))
     assert outcome.observation.shape == (3, 108)
     assert outcome.reward.shape == outcome.terminated.shape == (3, 1)
