@@ -11,13 +11,12 @@ from sipo_trl.archive import Archive
 from sipo_trl.measures import ReferenceMeasure, StateDistanceMeasure
 from sipo_trl.training.attempt import remembering
 from sipo_trl.training.config import ITRConfig, MeasureConfig, RBFConfig
-from sipo_trl.training.evaluation import Evaluation, evaluate
+from sipo_trl.training.evaluation import Evaluation, evaluate, teach
 from sipo_trl.training.run_folder import RunError
 from sipo_trl.training.seeds import derive_seed
 
 VARIANCES = (1e-3, 5e-3, 1e-2, 2e-2, 1e-1)  # the paper's sweep (appendix, "Variance Factor")
 MAX_WATCHED = 512  # states of each batch that are looked at while a policy learns
-CRITIC_UPDATES = 200  # enough for a Wasserstein critic's clipped weights to reach their bounds
 CLEAR_TREND = 0.5  # below, noise would choose
 BOOTSTRAPS = 2000
 
@@ -259,8 +258,7 @@ def _learned(
     with torch.random.fork_rng():
         torch.manual_seed(derive_seed(config.seed, "critics"))
         made = measure.make(archive, horizon=config.env.horizon)
-    for _ in range(CRITIC_UPDATES):
-        made.update(played.columns["states"])
+    teach(made, played.columns["states"])
     return made
 
 

@@ -21,6 +21,8 @@ class DistanceScale:
     """The distance, or with an RBF kernel the similarity, that is asked for."""
     alpha: float = 1.0
     """What brings such distances to the size of the task's return."""
+    unit: float = 0.01
+    """The violation by which a dual step moves a multiplier by its whole step size."""
     normalize: bool = True
     """Bring features to comparable scales first."""
 
@@ -30,6 +32,7 @@ class KernelScale(DistanceScale):
     """The same for an RBF kernel."""
 
     delta: float = 0.1
+    unit: float = 0.1
     variance: float = 0.02
     """Width of the kernel."""
 
@@ -89,11 +92,13 @@ class NavigationConfig(EnvConfig):
     # 0.004, walks to two of up to 0.001, and a Wasserstein distance of 0.0004 or more.
     rbf: KernelScale = field(
         default_factory=lambda: KernelScale(
-            delta=0.0015, alpha=400.0, variance=0.005, normalize=False
+            delta=0.0015, alpha=200.0, unit=0.0004, variance=0.005, normalize=False
         )
     )
     wd: DistanceScale = field(
-        default_factory=lambda: DistanceScale(delta=0.0002, alpha=500.0, normalize=False)
+        default_factory=lambda: DistanceScale(
+            delta=0.0002, alpha=500.0, unit=0.0002, normalize=False
+        )
     )
     num_landmarks: int = 4
     """How many there are to find."""

@@ -16,6 +16,8 @@ from sipo_trl.transforms import StateDistanceReward
 
 EXPLORATION = {"mean": ExplorationType.DETERMINISTIC, "sample": ExplorationType.RANDOM}
 
+CRITIC_UPDATES = 200  # enough for a Wasserstein critic's clipped weights to reach their bounds
+
 
 @dataclass
 class Evaluation:
@@ -68,7 +70,7 @@ def evaluate(
     Args:
         env: [E] copies.
         policy: what acts.
-        measure: the distance to archived policies.
+        measure: the distance to archived policies; one that learns learns these episodes first.
         horizon: the longest an episode can be.
         exploration: ``"mean"`` takes the most likely actions, ``"sample"`` draws them.
         max_states: at most about so many states are kept, evenly over the episodes; each
@@ -77,9 +79,10 @@ def evaluate(
     """
     with set_exploration_type(EXPLORATION[exploration]):
         rollout = env.rollout(horizon, policy, break_when_any_done=False, break_when_all_done=True)
-    following = StateDistanceReward(measure)(rollout)["next"]
-    done = following["done"].squeeze(-1)
+    done = rollout["next", "done"].squeeze(-1)
     played = done.cumsum(1) - done.long() == 0  # up to and with the first end
+    teach(measure, rollout["next", "diversity_state"][played])
+    following = StateDistanceReward(measure)(rollout)["next"]
     lengths = played.sum(1)
     success = (following["success"].squeeze(-1) & played).any(1)
     returns = (following["reward"].squeeze(-1) * played).sum(1)
@@ -101,3 +104,14 @@ def evaluate(
     for key in columns:
         data[key] = following.get(key)[kept]
     return Evaluation(data, returns, success, lengths, distances)
+
+
+def teach(measure: StateDistanceMeasure, states: Tensor) -> None:
+    """Lets a measure that learns tell states [n, *F] from the archived ones; others are as before.
+
+    Training leaves critics that know the last policies of one attempt. Fresh ones that have
+    learned until they are done give every policy the same chance.
+    """
+    if any(True for _ in measure.parameters()):
+        for _ in range(CRITIC_UPDATES):
+            measure.update(states)

@@ -3,7 +3,7 @@ import torch
 from tensordict.nn import TensorDictModule
 
 from sipo_trl.envs import NavigationEnv
-from sipo_trl.measures import FinalStateMeasure, RBFMeasure
+from sipo_trl.measures import FinalStateMeasure, RBFMeasure, WassersteinMeasure
 from sipo_trl.training import evaluate
 
 LANDMARKS = torch.tensor([[0.5, 0.0], [0.0, 0.9]])
@@ -51,6 +51,14 @@ def test_distances_are_episode_returns_of_the_measure() -> None:
     result = play([EAST, NORTH], final)
     apart = (0.4**2 + 0.8**2) ** 0.5
     torch.testing.assert_close(result.distances, torch.tensor([apart / 2, apart / 2]))
+
+
+def test_a_measure_that_learns_learns_the_episodes_first() -> None:
+    east, north = (play([way], RBFMeasure([])).columns["states"] for way in (EAST, NORTH))
+    torch.manual_seed(0)
+    same, other = play([EAST], WassersteinMeasure([east, north], normalize=False)).distances
+    assert other > 0.01
+    assert abs(same) < 0.01 * other
 
 
 def test_fewer_states_are_kept_but_all_final_ones() -> None:
