@@ -11,10 +11,12 @@ def make(seed, task, num_envs, sim_device, rl_device, graphics_device_id=-1, hea
     """The one task that there is."""
     assert task == "Humanoid"
     assert headless, "there is no screen"
-    if os.environ.get("ISAAC_STANDIN") == "hang":
+    misbehaviour = os.environ.get("ISAAC_STANDIN")
+    if misbehaviour == "hang":
         time.sleep(3600)
-    if os.environ.get("ISAAC_STANDIN") == "sizes":
-        return SimpleNamespace(num_envs=num_envs, num_obs=75, num_acts=21)
+    if misbehaviour in ("idle", "sizes"):
+        num_obs = 108 if misbehaviour == "idle" else 75
+        return SimpleNamespace(num_envs=num_envs, num_obs=num_obs, num_acts=21)
     import torch
 
     from isaacgymenvs.humanoid import Humanoid
