@@ -10,6 +10,7 @@ from isaac_playing import play, sinking, sinking_policy
 from torchrl.envs import CatFrames, TransformedEnv
 from torchrl.envs.utils import check_env_specs
 
+from sipo_trl.envs.config import HumanoidConfig
 from sipo_trl.envs.humanoid import IsaacGymHumanoidEnv
 from sipo_trl.measures import RBFMeasure
 from sipo_trl.objectives import LagrangeMultipliers
@@ -152,3 +153,10 @@ def test_training_leaves_the_steps_out_that_only_reset(env):
     expected = learned(data.clone())
     assert (learned(other) == expected).all()
     assert (learned(real) != expected).any()
+
+
+def test_settings_need_the_interpreter():
+    with pytest.raises(ValueError, match=r"isaacgym needs env\.isaac_python=PATH"):
+        HumanoidConfig(backend="isaacgym").make(2, seed=0)
+    with pytest.raises(RuntimeError, match=r"isaac_python='/no/such/python' cannot be started"):
+        HumanoidConfig(backend="isaacgym", isaac_python="/no/such/python").make(2, seed=0)

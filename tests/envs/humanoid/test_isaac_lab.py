@@ -12,6 +12,7 @@ from torchrl.envs.libs import gym as torchrl_gym
 from torchrl.envs.libs import isaac_lab as torchrl_isaac_lab
 from torchrl.envs.utils import check_env_specs
 
+from sipo_trl.envs.config import HumanoidConfig
 from sipo_trl.envs.humanoid import IsaacLabHumanoidEnv
 from sipo_trl.envs.humanoid.isaac_lab_simulation import TASK, IsaacLabSimulation
 from sipo_trl.objectives import MultiHeadGAE
@@ -164,6 +165,15 @@ def test_another_simulation_is_refused(make_env, copies, horizon):
     make_env(3)
     with pytest.raises(RuntimeError, match=f"simulates 3 copies .*: {copies} copies .*={horizon}"):
         make_env(copies, horizon=horizon)
+
+
+@pytest.mark.usefixtures("make_env")
+def test_settings_choose_it():
+    env = HumanoidConfig(backend="isaaclab", horizon=3).make(2, seed=0)
+    data = env.rollout(5, break_when_any_done=False)
+    assert data["next", "diversity_state"].shape == (2, 5, 4 * 54)
+    assert data["next", "truncated"].squeeze(-1).int().tolist() == [[0, 0, 1, 0, 0]] * 2
+    assert data.isfinite().all()
 
 
 def test_a_missing_isaac_lab_is_named(monkeypatch):
