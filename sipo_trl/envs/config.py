@@ -107,7 +107,8 @@ class HumanoidConfig(LocomotionConfig):
 
     def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> EnvBase:
         """Copies whose episodes start with joints a little off, drawn from the seed."""
-        isaac = {"batch_size": [num_envs], "horizon": self.horizon, "seed": seed, "device": device}
+        isaac: dict[str, Any] = {"batch_size": [num_envs], "horizon": self.horizon}
+        isaac |= {"seed": seed, "device": device}
         if self.backend == "isaacgym":
             if self.isaac_python is None:
                 raise ValueError(

@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import gymnasium
 import torch
@@ -32,7 +32,7 @@ class IsaacLabSimulation:
     def __init__(self, num_envs: int, *, device: str, horizon: int) -> None:
         env = _make_task(num_envs, device, horizon)
         self.num_envs, self.device, self.horizon = num_envs, device, horizon
-        self._task = env.unwrapped
+        self._task: Any = env.unwrapped
         self._env = IsaacLabWrapper(env, native_autoreset=True, device=torch.device(device))
         (self._key,) = self._env.observation_spec.keys()
         self._user: Callable[[], IsaacHumanoidEnv | None] = lambda: None
