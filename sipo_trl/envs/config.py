@@ -8,7 +8,12 @@ import torch
 from omegaconf import MISSING
 from torchrl.envs import CatFrames, EnvBase, TransformedEnv
 
-from sipo_trl.envs.humanoid import Backend, HumanoidEnv
+from sipo_trl.envs.humanoid import (
+    Backend,
+    HumanoidEnv,
+    IsaacGymHumanoidEnv,
+    IsaacLabHumanoidEnv,
+)
 from sipo_trl.envs.locomotion import RunningEnv
 from sipo_trl.envs.navigation import NavigationEnv
 
@@ -136,10 +141,23 @@ class HumanoidConfig(LocomotionConfig):
 
     name: str = "humanoid"
     backend: str = "mujoco"
-    """mujoco: on all cores; mujoco_warp: on a GPU, with collector.device=cuda."""
+    """mujoco: on all cores; on a GPU (collector.device=cuda): mujoco_warp, isaacgym, isaaclab."""
+    isaac_python: str | None = None
+    """Path of the interpreter that has Isaac Gym; for the backend isaacgym only."""
 
-    def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> HumanoidEnv:
+    def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> EnvBase:
         """Copies whose episodes start with joints a little off, drawn from the seed."""
+        isaac: dict[str, Any] = {"batch_size": [num_envs], "horizon": self.horizon}
+        isaac |= {"seed": seed, "device": device}
+        if self.backend == "isaacgym":
+            if self.isaac_python is None:
+                raise ValueError(
+                    "env.backend=isaacgym needs env.isaac_python=PATH: give the path of the Python "
+                    "interpreter that has Isaac Gym."
+                )
+            return IsaacGymHumanoidEnv(**isaac, isaac_python=self.isaac_python)
+        if self.backend == "isaaclab":
+            return IsaacLabHumanoidEnv(**isaac)
         return HumanoidEnv(
             **self.options(num_envs),
             backend=cast("Backend", self.backend),
