@@ -24,6 +24,7 @@ OBSERVATION_BOUND = 5.0
 DIVERSITY = slice(0, 54)
 JOINT_POSITIONS = slice(12, 33)
 JOINT_VELOCITIES = slice(33, 54)
+JOINT_FORCES = slice(54, 75)
 ACTIONS = slice(87, 108)
 # Columns of positions, velocities and sensors beside each other.
 WAY, HEIGHT, QUATERNION, JOINTS_AT = slice(0, 2), slice(2, 3), slice(3, 7), slice(7, 28)
