@@ -126,6 +126,7 @@ class LocomotionConfig(EnvConfig):
     horizon: int = 1000
     quick_frames: int = 1_000_000
     full_frames: int = 20_000_000
+    stack: int = 1  # velocities are among the states already
     columns: list[str] = field(default_factory=lambda: ["torque"])
     threads: int | None = None
     """How many copies are stepped at once; null for all cores."""
@@ -140,6 +141,14 @@ class HumanoidConfig(LocomotionConfig):
     """A humanoid that walks towards a target, as in Isaac Gym."""
 
     name: str = "humanoid"
+    # Two policies of a million frames that know nothing of each other have a Wasserstein distance
+    # of 0.04 and a similarity of 0.0006, at a return of 200.
+    wd: DistanceScale = field(
+        default_factory=lambda: DistanceScale(delta=0.06, alpha=350.0, unit=0.06)
+    )
+    rbf: KernelScale = field(
+        default_factory=lambda: KernelScale(delta=2e-4, alpha=1e5, unit=2e-4, variance=0.3)
+    )
     backend: str = "mujoco"
     """mujoco: on all cores; on a GPU (collector.device=cuda): mujoco_warp, isaacgym, isaaclab."""
     isaac_python: str | None = None
