@@ -69,3 +69,7 @@ class NavigationConfig(EnvConfig):
             device=device,
             horizon=self.horizon,
         )
+
+
+ENVS: dict[str, type[EnvConfig]] = {config.name: config for config in (NavigationConfig,)}
+"""Environments by name."""

@@ -13,7 +13,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from sipo_trl.archive import Archive
-from sipo_trl.envs.config import EnvConfig, NavigationConfig
+from sipo_trl.envs.config import EnvConfig
 from sipo_trl.measures import (
     FinalStateMeasure,
     RBFMeasure,
@@ -258,9 +258,6 @@ class ITRConfig:
         """All settings as plain data."""
         return asdict(self)
 
-
-ENVS: dict[str, type[EnvConfig]] = {config.name: config for config in (NavigationConfig,)}
-"""Environments by name."""
 
 MEASURES: dict[str, type[MeasureConfig]] = {
     config.name: config for config in (RBFConfig, WassersteinConfig, FinalStateConfig)
