@@ -18,8 +18,8 @@ from sipo_trl.measures import (
 Matrix = NDArray[np.float64]
 
 # Critics' weights reach their bounds within this many updates; after that little changes.
-_CRITIC_UPDATES = 200
-_CRITIC_STATES = 512
+_CRITIC_UPDATES = 100
+_CRITIC_STATES = 256
 
 
 def rbf_distances(states: Sequence[Tensor]) -> Matrix:

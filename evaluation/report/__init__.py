@@ -1,16 +1,12 @@
-"""The gallery."""
+"""The gallery: one page about a population, which needs no network and no other file.
 
-from pathlib import Path
-from evaluation.population import Population
+- :func:`write_report`: makes the page;
+- :mod:`~evaluation.report.content`: what it shows, as plain data, from
+  :mod:`~evaluation.report.plane` (paths, heat maps), :mod:`~evaluation.report.features` and
+  :mod:`~evaluation.report.curves`;
+- ``assets/``: the page itself, its style and scripts, and the part of Apache ECharts that it uses.
+"""
 
+from evaluation.report.page import write_report
 
-def write_report(
-    population: Population,
-    output: Path,
-    *,
-    clips: Path | None = None,
-    least: float = 0.1,
-    seed: int = 0,
-) -> Path:
-    """Write."""
-    return output
+__all__ = ["write_report"]
