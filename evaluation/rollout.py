@@ -57,7 +57,8 @@ def replay(
         played.append(replace(policy, data=data))
     progress(len(population), len(population))
     check_policies(tuple(played))
-    origin = f"{episodes} held-out episodes, {exploration} actions, seed {seed}"
+    actions = {"mean": "most likely", "sample": "drawn"}[exploration]
+    origin = f"{episodes} held-out episodes per policy ({actions} actions, seed {seed})"
     return replace(population, policies=tuple(played), origin=origin)
 
 

@@ -13,7 +13,10 @@ function matrixOptions() {
   const dark = theme() === "dark";
   return {
     grid: { left: 34, right: 8, top: 8, bottom: 74 },
-    tooltip: { formatter: ({ data }) => `${labels[data[1]]} and ${labels[data[0]]}<br><b>${number(data[2])}</b>` },
+    tooltip: { formatter: (params) => {
+      const [x, y, value] = cellOf(params);
+      return `${labels[y]} and ${labels[x]}<br><b>${number(value)}</b>`;
+    } },
     xAxis: { type: "category", data: short, splitLine: { show: false } },
     yAxis: { type: "category", data: short, inverse: true, splitLine: { show: false } },
     visualMap: {
@@ -31,8 +34,7 @@ function matrixOptions() {
     }],
   };
 }
-// ECharts passes items as given; both forms carry the cell.
-const cellOf = (params) => params.data.value ?? params.data;
+const cellOf = (params) => params.data.value;
 
 function heatOptions(index) {
   const shares = plane.heatmaps[index];

@@ -36,7 +36,7 @@ function makeCard(policy) {
       : nearest[index] ? `nearest: policy ${nearest[index].index + 1}, at ${number(nearest[index].distance)}` : "";
   const note = element("p", { className: `note ${policy.won === 0 || same.length ? "warn" : content.certificate ? "good" : ""}`, textContent: text });
   const picks = element("div", { className: "picks" }, ...["first", "second"].map((place) => {
-    const button = element("button", { type: "button", textContent: place === "first" ? "compare this" : "with this" });
+    const button = element("button", { type: "button", textContent: place === "first" ? "compare" : "with" });
     button.dataset.place = place;
     button.addEventListener("click", () => choose(place, index));
     return button;
