@@ -17,6 +17,8 @@ _TILE, _GROUP = 2048, 8
 _ROWS, _TABLE = 512, 2**25
 # Candidates beyond the k + 1 that would do without rounding errors: fewer rows are in doubt.
 _SPARE = 4
+# Elements of candidates that are measured at once: they, too, stay in the cache.
+_MEASURED = 2**16
 # Stands for the distance to what is not there; infinity times zero would be no number.
 _FAR = 1e30
 
@@ -95,8 +97,8 @@ class _ProductSearch:
 
     def __init__(self, states: Tensor, rows: int, candidates: int) -> None:
         # Rounding errors grow with the norms, which are smallest around the mean.
-        self.precise = states.double()
-        self.precise -= self.precise.mean(0)
+        precise = states.double()
+        self.precise = precise - precise.mean(0)
         self.norms = self.precise.square().sum(1)
         self.candidates = candidates
         # Higham's bound on the rounding error of an inner product.
@@ -126,7 +128,10 @@ class _ProductSearch:
             chosen, others = _least(level[tile, row, column], self.candidates)
             tile, column = tile.gather(1, chosen), column.gather(1, chosen)
             bound = torch.minimum(bound, others)
-        squared = self._measure(rows, tile * _TILE + column, k)
+        index = tile * _TILE + column
+        size = max(1, _MEASURED // (index.shape[1] * self.precise.shape[1]))
+        pieces = zip(rows.split(size), index.split(size), strict=True)
+        squared = torch.cat([self._measure(some, others, k) for some, others in pieces])
         limit = 2 * bound.double() + self.norms[rows] - self.error
         return squared.sqrt(), squared <= limit.clamp(min=0)
 

@@ -65,6 +65,14 @@ def test_the_order_of_states_does_not_matter(seed, features, k):
     torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.parametrize("features", [2, 20])
+def test_the_states_are_left_as_they_were(features):
+    states = torch.randn(50, features, dtype=torch.float64) + 3
+    before = states.clone()
+    kth_neighbour_distances(states, 3)
+    assert torch.equal(states, before)
+
+
 def test_images_are_flattened():
     images = torch.randint(256, (30, 3, 4, 4), dtype=torch.uint8)
     assert torch.equal(
