@@ -16,8 +16,10 @@ CHROMIUM = next(
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 
-# What a canvas shows, as text: changes when anything in it does.
-PICTURE = "id => document.querySelector(`#${id} canvas`).toDataURL()"
+# What a chart shows once it is painted, as text: changes when anything in it does. It may have
+# several canvases, one above the other.
+PICTURE = """id => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
+    () => done([...document.querySelectorAll(`#${id} canvas`)].map(c => c.toDataURL()).join()))))"""
 
 
 @pytest.fixture(scope="module")
