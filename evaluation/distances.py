@@ -62,7 +62,8 @@ def wasserstein_distances(
 ) -> Matrix:
     """Differences of scores by critics that learn to tell each pair of policies apart.
 
-    The critics are those of training, so that the unit is theirs; each row's are trained at once.
+    The critics are those of training, so that the unit is theirs; each policy's are trained at
+    once, against all earlier policies.
 
     Args:
         states: the states [n_i, *F] of each policy.
@@ -73,23 +74,24 @@ def wasserstein_distances(
     Examples:
         >>> near, far = torch.zeros(30, 1), torch.full((30, 1), 4.0)
         >>> matrix = wasserstein_distances([near, near + 1, far], updates=50)
-        >>> bool(matrix[0, 2] > matrix[0, 1] > 1000 * abs(matrix[0, 0]))
+        >>> bool(matrix[0, 2] > matrix[0, 1] > matrix[0, 0] == 0)
         True
     """
-    rows = []
+    matrix = np.zeros((len(states), len(states)))
     for index, own in enumerate(states):
         progress(index, len(states))
+        # A Wasserstein distance is symmetric: the earlier policies will do, as in training.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            measure = WassersteinMeasure(states, batch_size=_CRITIC_STATES)
+            measure = WassersteinMeasure(states[:index], batch_size=_CRITIC_STATES)
         for _ in range(updates):
             measure.update(own)
-        # The reference mean is over as many states, evenly spaced: so is ours.
+        # The references' mean is over as many states, evenly spaced.
         spaced = torch.arange(min(len(own), _CRITIC_STATES)) * len(own) // _CRITIC_STATES
         chosen = own if len(own) <= _CRITIC_STATES else own[spaced]
-        rows.append(measure.reward(chosen).double().mean(0).numpy())
+        matrix[index, :index] = measure.reward(chosen).double().mean(0).numpy()
     progress(len(states), len(states))
-    return np.stack(rows)
+    return matrix + matrix.T
 
 
 def distance_matrices(
