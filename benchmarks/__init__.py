@@ -1,7 +1,9 @@
 """Speed and memory, each against its peers in one run.
 
-- :mod:`benchmarks.components`: measures, advantages, memory cells, the archive, one update.
-- :mod:`benchmarks.humanoid`: stepping humanoids.
+- :mod:`benchmarks.components`: measures, advantages, memory cells, the archive, one update;
+- :mod:`benchmarks.training`: whole trainings;
+- :mod:`benchmarks.humanoid`, :mod:`benchmarks.humanoid_training`: stepping and training humanoids;
+- :mod:`benchmarks.evaluation`: the state entropy.
 
 ``python -m benchmarks`` runs them all, ``python -m benchmarks components`` or
 ``python -m benchmarks.components`` one. Shared by them: :mod:`benchmarks.timing` and

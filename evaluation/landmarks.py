@@ -1,24 +1,24 @@
 """Which landmarks a population of navigation policies reaches, and by which paths."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from sipo_trl.archive import Archive, ArchiveError, Entry
+from evaluation.population import InputError, Policy, Population
 from sipo_trl.envs import draw_landmarks, most_frequent_landmark
 from sipo_trl.envs.navigation_plot import plot_paths
 
 
-def policy_landmarks(archive: Archive) -> list[int]:
+def policy_landmarks(policies: Iterable[Policy]) -> list[int]:
     """The landmark that each policy ends at most often, -1 if it reaches none.
 
     Args:
-        archive: policies of 2-D navigation, whose entries have a ``landmark`` column.
+        policies: of 2-D navigation, with a ``landmark`` column.
     """
     # Only the last step of an episode can touch a landmark, so no other step has an index.
-    return [most_frequent_landmark(_column(entry, "landmark").flatten()) for entry in archive]
+    return [most_frequent_landmark(policy.column("landmark").flatten()) for policy in policies]
 
 
 def count_landmarks(landmarks: Sequence[int]) -> int:
@@ -31,28 +31,27 @@ def count_landmarks(landmarks: Sequence[int]) -> int:
     return len(set(landmarks) - {-1})
 
 
-def plot_archive(archive: Archive) -> Figure:
-    """A picture of the paths that all policies of an archive take.
+def layout(population: Population) -> Tensor:
+    """The landmarks' centres [N, 2], drawn again from the run's settings."""
+    settings = population.policies[0].config
+    try:
+        return draw_landmarks(settings["env"]["num_landmarks"], seed=settings["seed"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{population.name}: its settings do not tell the layout of landmarks ({error!r}): "
+            "give an archive of 2-D navigation that keeps its settings."
+        ) from error
+
+
+def plot_population(population: Population) -> Figure:
+    """A picture of the paths that all policies take.
 
     Args:
-        archive: policies of 2-D navigation, with their settings.
+        population: policies of 2-D navigation, with their settings.
     """
-    settings = archive[0].config
-    landmarks = draw_landmarks(settings["env"]["num_landmarks"], seed=settings["seed"])
-    return plot_paths(landmarks, [_paths(entry) for entry in archive])
-
-
-def _paths(entry: Entry) -> list[Tensor]:
-    """The episodes of a policy, each from the start [T + 1, 2]."""
-    episodes = _column(entry, "episode")
     start = torch.zeros(1, 2)
-    return [torch.cat([start, entry.states[episodes == e]]) for e in episodes.unique()]
-
-
-def _column(entry: Entry, name: str) -> Tensor:
-    if name not in entry.data.keys():
-        raise ArchiveError(
-            f"{entry.path} has no column {name!r}: landmarks are counted in archives of "
-            "2-D navigation only."
-        )
-    return entry.data[name]
+    paths = [
+        [torch.cat([start, policy.states[rows]]) for rows in policy.episodes]
+        for policy in population
+    ]
+    return plot_paths(layout(population), paths)

@@ -20,7 +20,7 @@ ALLOWED = {
 BELOW = set(ALLOWED)
 ALLOWED["sipo_trl.training"] = BELOW
 ALLOWED["sipo_trl.algorithms"] = BELOW | {"sipo_trl.training"}
-ALLOWED["evaluation"] = {"sipo_trl.archive", "sipo_trl.envs"}
+ALLOWED["evaluation"] = {"sipo_trl.archive", "sipo_trl.envs", "sipo_trl.measures"}
 
 
 def package_of(module: str) -> str:

@@ -8,8 +8,8 @@ from tensordict import TensorDict, TensorDictBase
 from torch import Tensor, nn
 
 from sipo_trl.archive import Archive
+from sipo_trl.envs.episodes import remembering
 from sipo_trl.measures import ReferenceMeasure, StateDistanceMeasure
-from sipo_trl.training.attempt import remembering
 from sipo_trl.training.config import ITRConfig, MeasureConfig, RBFConfig
 from sipo_trl.training.evaluation import Evaluation, evaluate, teach
 from sipo_trl.training.run_folder import RunError

@@ -210,3 +210,17 @@ class HumanoidV5Config(RunningConfig):
     """Humanoid-v5, for comparison with the literature."""
 
     name: str = "humanoid_v5"
+
+
+ENVS: dict[str, type[EnvConfig]] = {
+    config.name: config
+    for config in (
+        NavigationConfig,
+        HumanoidConfig,
+        HalfCheetahConfig,
+        Walker2dConfig,
+        AntConfig,
+        HumanoidV5Config,
+    )
+}
+"""Environments by name."""

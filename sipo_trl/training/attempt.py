@@ -4,11 +4,10 @@ import math
 from typing import Any
 
 from tensordict import TensorDictBase
-from tensordict.nn import TensorDictModuleBase
-from torchrl.envs import EnvBase, TransformedEnv
-from torchrl.modules.utils import get_env_transforms_from_module
+from torchrl.envs import EnvBase
 from torchrl.objectives import KLAdaptiveLR
 
+from sipo_trl.envs.episodes import remembering
 from sipo_trl.measures import StateDistanceMeasure
 from sipo_trl.objectives import LagrangeMultipliers
 from sipo_trl.training.collector import ResumableCollector
@@ -96,11 +95,3 @@ class Attempt:
     def close(self) -> None:
         """Frees the environment."""
         self.collector.shutdown()
-
-
-def remembering(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
-    """The environment with what a recurrent policy needs to remember; as it is for others."""
-    # TorchRL would make every policy's environment tell where episodes begin.
-    if "is_init" not in policy.in_keys:
-        return env
-    return TransformedEnv(env, get_env_transforms_from_module(policy))

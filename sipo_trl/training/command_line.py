@@ -16,7 +16,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sipo_trl.archive import ArchiveError
-from sipo_trl.training.config import ENVS, MEASURES, ITRConfig
+from sipo_trl.envs.config import ENVS
+from sipo_trl.training.config import MEASURES, ITRConfig
 from sipo_trl.training.run_folder import RunError
 
 CONF = Path(__file__).parents[2] / "conf"

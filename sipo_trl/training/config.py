@@ -13,15 +13,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from sipo_trl.archive import Archive
-from sipo_trl.envs.config import (
-    AntConfig,
-    EnvConfig,
-    HalfCheetahConfig,
-    HumanoidConfig,
-    HumanoidV5Config,
-    NavigationConfig,
-    Walker2dConfig,
-)
+from sipo_trl.envs.config import EnvConfig
 from sipo_trl.measures import (
     FinalStateMeasure,
     RBFMeasure,
@@ -269,19 +261,6 @@ class ITRConfig:
         """All settings as plain data."""
         return asdict(self)
 
-
-ENVS: dict[str, type[EnvConfig]] = {
-    config.name: config
-    for config in (
-        NavigationConfig,
-        HumanoidConfig,
-        HalfCheetahConfig,
-        Walker2dConfig,
-        AntConfig,
-        HumanoidV5Config,
-    )
-}
-"""Environments by name."""
 
 MEASURES: dict[str, type[MeasureConfig]] = {
     config.name: config for config in (RBFConfig, WassersteinConfig, FinalStateConfig)

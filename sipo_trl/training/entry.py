@@ -3,8 +3,8 @@
 import torch
 
 from sipo_trl.archive import Archive, Entry
+from sipo_trl.envs.episodes import remembering
 from sipo_trl.models import Actor
-from sipo_trl.training.attempt import remembering
 from sipo_trl.training.config import ITRConfig
 from sipo_trl.training.evaluation import Evaluation, evaluate
 from sipo_trl.training.seeds import derive_seed

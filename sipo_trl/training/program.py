@@ -8,7 +8,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from sipo_trl.training.config import ENVS, MEASURES, ITRConfig
+from sipo_trl.envs.config import ENVS
+from sipo_trl.training.config import MEASURES, ITRConfig
 from sipo_trl.training.loggers import make_logger
 from sipo_trl.training.reporting import Interrupted, Reporter
 from sipo_trl.training.run_folder import RunError, RunFolder

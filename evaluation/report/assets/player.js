@@ -1,0 +1,138 @@
+"use strict";
+// Episodes as moving points: faint whole paths, and what was walked of them until now.
+const player = { time: 1, playing: false, shown: new Set(policies.map((p) => p.index)), last: 0 };
+const plane = content.plane;
+const longest = Math.max(...plane.paths.flat().map((path) => path.points.length));
+
+// The bounds, widened so that a unit is as long across as it is up.
+function view(width, height, bounds) {
+  let [[left, right], [low, high]] = bounds;
+  const unit = Math.max((right - left) / width, (high - low) / height) * 1.04;
+  const [x, y] = [(left + right) / 2, (low + high) / 2];
+  return { x: [x - unit * width / 2, x + unit * width / 2], y: [y - unit * height / 2, y + unit * height / 2] };
+}
+
+function lines(index, until) {
+  return plane.paths[index].flatMap((path) => {
+    const steps = Math.max(2, Math.min(path.points.length, Math.ceil(until * longest) + 1));
+    const agents = path.points[0].length;
+    return Array.from({ length: agents }, (_, agent) => ({
+      coords: path.points.slice(0, steps).filter((_, t) => !path.alive || path.alive[t][agent]).map((points) => points[agent]),
+    })).filter((line) => line.coords.length > 1);
+  });
+}
+
+function heads(index, until) {
+  return plane.paths[index].flatMap((path) => {
+    const step = Math.min(path.points.length - 1, Math.round(until * (longest - 1)));
+    return path.points[step].filter((_, agent) => !path.alive || path.alive[step][agent]);
+  });
+}
+
+const balls = (index, until) => plane.paths[index].filter((path) => path.ball).map(
+  (path) => path.ball[Math.min(path.ball.length - 1, Math.round(until * (longest - 1)))]);
+
+function scenery() {
+  const line = { stroke: css("--line"), fill: "none", lineWidth: 1.5 };
+  if (plane.kind === "navigation") {
+    const items = plane.landmarks.map((place, index) => ({ place, letter: String.fromCharCode(65 + index) }));
+    return {
+      type: "custom", silent: true, z: 1, data: items.map((item) => item.place), renderItem: (_, api) => {
+        const at = [api.value(0), api.value(1)];
+        const [x, y] = api.coord(at);
+        const index = items.findIndex((item) => item.place[0] === at[0] && item.place[1] === at[1]);
+        const r = api.size([plane.radius, 0])[0];
+        return { type: "group", children: [
+          { type: "circle", shape: { cx: x, cy: y, r: 1.5 * r }, style: { ...line, lineDash: [3, 4] } },
+          { type: "circle", shape: { cx: x, cy: y, r }, style: { fill: css("--wash"), stroke: css("--soft"), lineWidth: 1.2 } },
+          { type: "text", style: { text: items[index]?.letter ?? "", x, y, fill: css("--ink"), font: "600 13px system-ui", textAlign: "center", textVerticalAlign: "middle" } },
+        ] };
+      },
+    };
+  }
+  const [[left, right], [low, high]] = plane.bounds;
+  return {
+    type: "custom", silent: true, z: 1, data: [[left, low]], renderItem: (_, api) => {
+      const [x0, y0] = api.coord([left, high]);
+      const [x1, y1] = api.coord([right, low]);
+      const children = [{ type: "rect", shape: { x: x0, y: y0, width: x1 - x0, height: y1 - y0 }, style: line }];
+      if (plane.kind === "football") {
+        const box = (sign) => {
+          const [a, b] = [api.coord([sign * 1, 0.24]), api.coord([sign * 0.7, -0.24])];
+          return { type: "rect", shape: { x: Math.min(a[0], b[0]), y: a[1], width: Math.abs(a[0] - b[0]), height: b[1] - a[1] }, style: line };
+        };
+        const [cx, cy] = api.coord([0, 0]);
+        children.push({ type: "line", shape: { x1: cx, y1: y0, x2: cx, y2: y1 }, style: line },
+          { type: "circle", shape: { cx, cy, r: api.size([0.13, 0])[0] }, style: line }, box(-1), box(1));
+      }
+      return { type: "group", children };
+    },
+  };
+}
+
+function stage(drawn) {
+  const shown = policies.filter((policy) => player.shown.has(policy.index));
+  const { x, y } = view(drawn.getWidth(), drawn.getHeight(), plane.bounds);
+  const hidden = { axisLabel: { show: false }, splitLine: { show: false }, axisLine: { show: false } };
+  const width = plane.paths[0].length > 4 ? 1.6 : 2.2;
+  const series = shown.flatMap(({ index, label }) => [
+    { type: "lines", coordinateSystem: "cartesian2d", polyline: true, silent: true, z: 2, data: lines(index, 1), lineStyle: { color: colour(index), width: 1.2, opacity: 0.16 } },
+    { type: "lines", coordinateSystem: "cartesian2d", polyline: true, silent: true, z: 3, data: lines(index, player.time), lineStyle: { color: colour(index), width, opacity: 0.75 } },
+    { type: "scatter", z: 4, name: label, data: heads(index, player.time), symbolSize: 9, itemStyle: { color: colour(index), borderColor: css("--panel"), borderWidth: 1.5 } },
+    { type: "scatter", z: 5, silent: true, data: balls(index, player.time), symbolSize: 6, itemStyle: { color: css("--ink") } },
+  ]);
+  if (plane.kind === "navigation") series.push({ type: "scatter", silent: true, z: 5, data: [[0, 0]], symbolSize: 11, itemStyle: { color: css("--panel"), borderColor: css("--ink"), borderWidth: 2 } });
+  return {
+    grid: { left: 0, right: 0, top: 0, bottom: 0 },
+    xAxis: { type: "value", min: x[0], max: x[1], ...hidden }, yAxis: { type: "value", min: y[0], max: y[1], ...hidden },
+    tooltip: { trigger: "item", formatter: (item) => escapeHTML(item.seriesName) },
+    series: [scenery(), ...series],
+  };
+}
+
+function setTime(time) {
+  player.time = Math.max(0, Math.min(1, time));
+  $("time").value = Math.round(1000 * player.time);
+  redraw("player");
+}
+
+function setPlaying(playing) {
+  player.playing = playing;
+  $("play").textContent = playing ? "❚❚" : "▶";
+  $("play").setAttribute("aria-label", playing ? "Pause" : "Play");
+  if (!playing) return;
+  if (player.time >= 1) setTime(0);
+  player.last = performance.now();
+  requestAnimationFrame(advance);
+}
+
+function advance(now) {
+  if (!player.playing) return;
+  // A whole episode takes between two and eight seconds at normal speed.
+  const seconds = Math.max(2, Math.min(8, longest / 20));
+  setTime(player.time + (now - player.last) / 1000 / seconds * +$("speed").value);
+  player.last = now;
+  if (player.time >= 1) setPlaying(false);
+  else requestAnimationFrame(advance);
+}
+
+function startPlayer() {
+  const titles = { navigation: "Where they go", football: "On the pitch", map: "Where they go", projection: "Their states, seen from the side that varies most" };
+  $("stage-title").textContent = titles[plane.kind];
+  policies.forEach(({ index, label }) => {
+    const chip = element("button", { type: "button", className: "chip", textContent: String(index + 1) });
+    chip.dataset.policy = index;
+    chip.setAttribute("aria-pressed", "true");
+    chip.setAttribute("aria-label", label);
+    chip.addEventListener("click", () => {
+      const on = !player.shown.has(index);
+      if (on) player.shown.add(index); else player.shown.delete(index);
+      chip.setAttribute("aria-pressed", String(on));
+      redraw("player");
+    });
+    $("chips").append(chip);
+  });
+  chart("player", stage);
+  $("play").addEventListener("click", () => setPlaying(!player.playing));
+  $("time").addEventListener("input", (event) => { setPlaying(false); setTime(event.target.value / 1000); });
+}
