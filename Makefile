@@ -51,8 +51,11 @@ $(VENV)/.docs: $(VENV)/.setup
 
 setup: $(VENV)/.setup
 
+RUN := runs/humanoid/$(shell date +%Y-%m-%d_%H-%M-%S)
+
 run: $(VENV)/.setup
-	$(BIN)/python launch/itr.py +env=navigation $(ARGS)
+	$(BIN)/python launch/itr.py +env=humanoid run_dir=$(RUN) $(ARGS)
+	$(BIN)/python -m evaluation report $(RUN)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(ARGS)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from evaluation.clips import film_policies
 from evaluation.commands import COMMANDS
 from evaluation.population import InputError, Population, load_population
 from evaluation.progress import show_progress
@@ -70,6 +71,13 @@ def _report(options: argparse.Namespace) -> int:
         output = options.output or _default_page(run)
         _refuse_archive(options, output)
         population = _population(run, options)
+        if options.clips is None and population.run is not None:
+            with show_progress(f"films of {run}") as progress:
+                why_not = film_policies(
+                    population, population.run / "clips", seed=options.seed, progress=progress
+                )
+            if why_not is not None:
+                print(why_not, file=sys.stderr)
         path = write_report(
             population, output, clips=options.clips, least=options.least, seed=options.seed
         )
@@ -142,8 +150,8 @@ def _parser() -> argparse.ArgumentParser:
         "--clips",
         type=Path,
         metavar="FOLDER",
-        help="rendered clips to show, named after the archive's entries: 0001.mp4, .webm or .gif "
-        "(default: clips/ in the run folder)",
+        help="rendered clips to show, named after the archive's entries: 0001.mp4, .webm, .webp or "
+        ".gif (default: clips/ in the run folder, where humanoids are filmed)",
     )
     return parser
 

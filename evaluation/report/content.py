@@ -13,7 +13,12 @@ from evaluation.report.curves import read_curves, threshold
 from evaluation.report.features import feature_content
 from evaluation.report.plane import find_plane, plane_content
 
-_CLIPS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
+_CLIPS = {
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+    ".webp": "image/webp",
+    ".gif": "image/gif",
+}
 
 _MEASURES = {
     "energy": "Energy coefficient on the episodes shown here, from 0 (the same) to 1",
