@@ -19,6 +19,8 @@ _ROWS, _TABLE = 512, 2**25
 _SPARE = 4
 # Elements of candidates that are measured at once: they, too, stay in the cache.
 _MEASURED = 2**16
+# Through products, distances would lose half of their digits.
+_DIRECT = "donot_use_mm_for_euclid_dist"
 # Stands for the distance to what is not there; infinity times zero would be no number.
 _FAR = 1e30
 
@@ -76,7 +78,7 @@ def _by_products(states: Tensor, k: int, progress: Progress) -> Tensor:
     distances, certain = (torch.cat(parts) for parts in zip(*pieces, strict=True))
     precise = search.precise
     for rows in (~certain).nonzero().squeeze(1).split(max(1, _TABLE // precise.numel())):
-        table = torch.cdist(precise[rows], precise, compute_mode="donot_use_mm_for_euclid_dist")
+        table = torch.cdist(precise[rows], precise, compute_mode=_DIRECT)
         distances[rows] = table.kthvalue(k + 1, dim=1).values
     return distances
 
@@ -131,9 +133,9 @@ class _ProductSearch:
         index = tile * _TILE + column
         size = max(1, _MEASURED // (index.shape[1] * self.precise.shape[1]))
         pieces = zip(rows.split(size), index.split(size), strict=True)
-        squared = torch.cat([self._measure(some, others, k) for some, others in pieces])
+        distances = torch.cat([self._measure(some, others, k) for some, others in pieces])
         limit = 2 * bound.double() + self.norms[rows] - self.error
-        return squared.sqrt(), squared <= limit.clamp(min=0)
+        return distances, distances.square() <= limit.clamp(min=0)
 
     def _fill(self, rows: Tensor) -> None:
         """Compute the products of some states with all, and their minima."""
@@ -146,11 +148,12 @@ class _ProductSearch:
                 products = level
 
     def _measure(self, rows: Tensor, index: Tensor, k: int) -> Tensor:
-        """Squared distances [rows], in float64, to the k-th nearest other of some states."""
+        """Distances [rows], in float64, to the k-th nearest other of some states."""
         beyond = index >= len(self.precise)
         others = self.precise[index.clamp(max=len(self.precise) - 1)]
-        squared = (others - self.precise[rows].unsqueeze(1)).square().sum(2)
-        return squared.masked_fill(beyond, torch.inf).kthvalue(k + 1, dim=1).values
+        own = self.precise[rows].unsqueeze(1)
+        distances = torch.cdist(own, others, compute_mode=_DIRECT).squeeze(1)
+        return distances.masked_fill(beyond, torch.inf).kthvalue(k + 1, dim=1).values
 
 
 def _least(values: Tensor, number: int) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from benchmarks import components, humanoid, memory, peers, table, timing, updates
+from benchmarks import components, evaluation, humanoid, memory, peers, table, timing, updates
 from benchmarks.table import HEADER, Row, format_table, main
 from sipo_trl.models import MaskedGRU
 from sipo_trl.objectives import MultiHeadGAE
@@ -108,6 +108,28 @@ def test_archive_rows(monkeypatch):
     rows = list(components.archive_opening(rounds=2, states=1000, features=3))
     assert_well_formed(rows)
     assert [line.unit for line in rows] == ["s", "s", "s", "B"]
+
+
+@pytest.mark.parametrize("features", [2, 12])
+def test_entropy_rows_have_every_peer(features):
+    rows = list(evaluation.entropy_speed(features, rounds=1, states=200))
+    assert_well_formed(rows)
+    assert [line.peer for line in rows] == list(evaluation.peers(features))
+    assert all(line.most_ratio == 1.0 for line in rows)
+
+
+def test_a_wrong_entropy_is_never_timed(monkeypatch):
+    monkeypatch.setattr(evaluation, "knn_entropy", lambda states: 0.0)
+    monkeypatch.setattr(evaluation, "in_turns", lambda *_, **__: pytest.fail("it was timed"))
+    with pytest.raises(AssertionError, match="ours and the peer's answers differ"):
+        list(evaluation.entropy_speed(2, rounds=1, states=200))
+
+
+def test_entropy_memory_row(monkeypatch):
+    monkeypatch.setattr(evaluation, "in_fresh_process", here)
+    row = evaluation.entropy_memory(states=400)
+    assert_well_formed([row])
+    assert (row.unit, row.theirs) == ("B", 4 * 400**2)
 
 
 def test_growth_rows_compare_archives_with_an_empty_one():

@@ -12,25 +12,35 @@ function view(width, height, bounds) {
   return { x: [x - unit * width / 2, x + unit * width / 2], y: [y - unit * height / 2, y + unit * height / 2] };
 }
 
-function lines(index, until) {
-  return plane.paths[index].flatMap((path) => {
-    const steps = Math.max(2, Math.min(path.points.length, Math.ceil(until * longest) + 1));
-    const agents = path.points[0].length;
-    return Array.from({ length: agents }, (_, agent) => ({
+// All policies are in the same series: few large ones are drawn faster than many small ones.
+const visible = () => policies.filter((policy) => player.shown.has(policy.index));
+const everyPath = (make) => visible().flatMap(({ index, label }) => plane.paths[index].flatMap((path) => make(path, index, label)));
+const stepAt = (path, until) => Math.min(path.points.length - 1, Math.round(until * (longest - 1)));
+
+function lines(until, style) {
+  return everyPath((path, index) => {
+    const steps = Math.max(2, stepAt(path, until) + 1);
+    return path.points[0].map((_, agent) => ({
       coords: path.points.slice(0, steps).filter((_, t) => !path.alive || path.alive[t][agent]).map((points) => points[agent]),
+      lineStyle: { color: colour(index), ...style },
     })).filter((line) => line.coords.length > 1);
   });
 }
 
-function heads(index, until) {
-  return plane.paths[index].flatMap((path) => {
-    const step = Math.min(path.points.length - 1, Math.round(until * (longest - 1)));
-    return path.points[step].filter((_, agent) => !path.alive || path.alive[step][agent]);
-  });
-}
+const heads = (until) => everyPath((path, index, name) => {
+  const step = stepAt(path, until);
+  return path.points[step].filter((_, agent) => !path.alive || path.alive[step][agent])
+    .map((value) => ({ name, value, itemStyle: { color: colour(index) } }));
+});
 
-const balls = (index, until) => plane.paths[index].filter((path) => path.ball).map(
-  (path) => path.ball[Math.min(path.ball.length - 1, Math.round(until * (longest - 1)))]);
+const balls = (until) => everyPath((path) => path.ball ? [path.ball[Math.min(path.ball.length - 1, stepAt(path, until))]] : []);
+
+// What moves, by the names under which the chart knows it.
+const moving = () => [
+  { id: "walked", data: lines(player.time, { width: plane.paths[0].length > 4 ? 1.6 : 2.2, opacity: 0.75 }) },
+  { id: "heads", data: heads(player.time) },
+  { id: "balls", data: balls(player.time) },
+];
 
 function scenery() {
   const line = { stroke: css("--line"), fill: "none", lineWidth: 1.5 };
@@ -71,21 +81,21 @@ function scenery() {
 }
 
 function stage(drawn) {
-  const shown = policies.filter((policy) => player.shown.has(policy.index));
   const { x, y } = view(drawn.getWidth(), drawn.getHeight(), plane.bounds);
   const hidden = { axisLabel: { show: false }, splitLine: { show: false }, axisLine: { show: false } };
-  const width = plane.paths[0].length > 4 ? 1.6 : 2.2;
-  const series = shown.flatMap(({ index, label }) => [
-    { type: "lines", coordinateSystem: "cartesian2d", polyline: true, silent: true, z: 2, data: lines(index, 1), lineStyle: { color: colour(index), width: 1.2, opacity: 0.16 } },
-    { type: "lines", coordinateSystem: "cartesian2d", polyline: true, silent: true, z: 3, data: lines(index, player.time), lineStyle: { color: colour(index), width, opacity: 0.75 } },
-    { type: "scatter", z: 4, name: label, data: heads(index, player.time), symbolSize: 9, itemStyle: { color: colour(index), borderColor: css("--panel"), borderWidth: 1.5 } },
-    { type: "scatter", z: 5, silent: true, data: balls(index, player.time), symbolSize: 6, itemStyle: { color: css("--ink") } },
-  ]);
+  const path = { type: "lines", coordinateSystem: "cartesian2d", polyline: true, silent: true };
+  const [walked, front, ball] = moving();
+  const series = [
+    { ...path, z: 2, data: lines(1, { width: 1.2, opacity: 0.16 }) },
+    { ...path, z: 3, ...walked },
+    { type: "scatter", z: 4, symbolSize: 9, itemStyle: { borderColor: css("--panel"), borderWidth: 1.5 }, ...front },
+    { type: "scatter", z: 5, silent: true, symbolSize: 6, itemStyle: { color: css("--ink") }, ...ball },
+  ];
   if (plane.kind === "navigation") series.push({ type: "scatter", silent: true, z: 5, data: [[0, 0]], symbolSize: 11, itemStyle: { color: css("--panel"), borderColor: css("--ink"), borderWidth: 2 } });
   return {
     grid: { left: 0, right: 0, top: 0, bottom: 0 },
     xAxis: { type: "value", min: x[0], max: x[1], ...hidden }, yAxis: { type: "value", min: y[0], max: y[1], ...hidden },
-    tooltip: { trigger: "item", formatter: (item) => escapeHTML(item.seriesName) },
+    tooltip: { trigger: "item", formatter: (item) => escapeHTML(item.name) },
     series: [scenery(), ...series],
   };
 }
@@ -93,7 +103,7 @@ function stage(drawn) {
 function setTime(time) {
   player.time = Math.max(0, Math.min(1, time));
   $("time").value = Math.round(1000 * player.time);
-  redraw("player");
+  charts.get($("player")).drawn.setOption({ series: moving() }, { lazyUpdate: true });
 }
 
 function setPlaying(playing) {

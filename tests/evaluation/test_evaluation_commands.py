@@ -167,7 +167,9 @@ def with_nan(folder):
     states[4, 1] = float("nan")
     with pytest.MonkeyPatch.context() as patch:  # such as an archive made elsewhere
         patch.setattr("sipo_trl.archive._columns.check_finite", lambda states: None)
-        Archive.create(folder).append(states)
+        archive = Archive.create(folder)
+        archive.append(torch.zeros(30, 2))  # the first one's statistics have to be numbers
+        archive.append(states)
 
 
 def unplayable(folder):
