@@ -27,7 +27,7 @@ from sipo_trl.algorithms.calibration import Calibration, Watch, WatchConfig
 from sipo_trl.algorithms.calibration_plot import plot_calibration
 from sipo_trl.archive import Archive
 from sipo_trl.measures import RBFMeasure
-from sipo_trl.training import Evaluation, RunError, RunFolder, command_line, evaluate
+from sipo_trl.training import Evaluation, RunError, RunFolder, command_line, evaluate, evaluation
 from sipo_trl.training.config import (
     FinalStateConfig,
     ITRConfig,
@@ -124,7 +124,7 @@ def test_wasserstein_critics_have_learned_all_they_can(known, monkeypatch, tmp_p
     assert not found.similar
     assert found.size > 0
     assert found.measure.delta == pytest.approx(1.2 * found.size, rel=1e-3)
-    monkeypatch.setattr(calibration, "CRITIC_UPDATES", 2 * calibration.CRITIC_UPDATES)
+    monkeypatch.setattr(evaluation, "CRITIC_UPDATES", 2 * evaluation.CRITIC_UPDATES)
     shutil.rmtree(tmp_path / "archive")
     longer = known(WassersteinConfig(normalize=False), place=5.0)
     assert found.size == pytest.approx(longer.size, rel=0.01)
@@ -225,7 +225,7 @@ def test_watching_disturbs_nothing(tmp_path) -> None:
     "measure", [RBFConfig(), WassersteinConfig(), FinalStateConfig()], ids=["rbf", "wd", "final"]
 )
 def test_a_stopped_calibration_goes_on_exactly(measure, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(calibration, "CRITIC_UPDATES", 5)
+    monkeypatch.setattr(evaluation, "CRITIC_UPDATES", 5)
     config = settings(measure)
 
     def calibrate(name: str, reporter: Quiet) -> tuple[dict[str, str], str]:
@@ -313,7 +313,11 @@ def test_the_program_writes_a_measure_that_itr_can_use(call, tmp_path) -> None:
     with initialize_config_dir(str(tmp_path / "conf"), version_base="1.3"):
         config = compose("itr", ["+env=navigation", "measure=calibrated_navigation_rbf"])
     assert OmegaConf.to_object(config.measure) == RBFConfig(
-        delta=measure.delta, alpha=measure.alpha, variance=measure.variance, unit=measure.delta
+        delta=measure.delta,
+        alpha=measure.alpha,
+        variance=measure.variance,
+        unit=measure.delta,
+        normalize=False,  # as navigation has it
     )
 
     code, _, errors = call(*SMALL)
