@@ -100,6 +100,8 @@ def test_a_busy_server_dies_with_its_client(number, monkeypatch):
     client = os.fork()
     if client == 0:
         try:
+            # Whoever runs the tests in the background has them ignore Ctrl-C.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             IsaacGymServer(ISAAC_PYTHON, **SETTINGS)
         finally:
             os._exit(1)
