@@ -22,8 +22,8 @@ class Evaluation:
     """Whole episodes of one policy.
 
     Attributes:
-        columns: one row per visited state [n], ready for an archive: ``states``, ``step``,
-            ``episode``, and the episode's ``return`` and ``success``.
+        columns: one row per visited state [n], ready for an archive: ``states`` (the measure's
+            view of them), ``step``, ``episode``, and the episode's ``return`` and ``success``.
         returns: task return of each episode [E].
         success: of each episode [E], bool.
         lengths: number of steps of each episode [E].
@@ -91,7 +91,7 @@ def evaluate(
     episode = torch.arange(len(played), device=played.device).unsqueeze(1).expand_as(played)
     data = TensorDict(
         {
-            "states": following["diversity_state"][kept],
+            "states": measure.view(following["diversity_state"][kept]),
             "step": step[kept],
             "episode": episode[kept],
             "return": returns.unsqueeze(1).expand_as(played)[kept],
