@@ -1,14 +1,17 @@
 """What can be set about an environment, and how it is made from that."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 from omegaconf import MISSING
+from torch import Tensor
 from torchrl.envs import CatFrames, EnvBase, TransformedEnv
 
 from sipo_trl.envs.humanoid import Backend, HumanoidEnv
+from sipo_trl.envs.humanoid.visual import HumanoidPictures, HumanoidVisualEnv
 from sipo_trl.envs.locomotion import RunningEnv
 from sipo_trl.envs.navigation import NavigationEnv
 
@@ -35,6 +38,14 @@ class KernelScale(DistanceScale):
 
 
 @dataclass
+class CriticScale(DistanceScale):
+    """The same for learned critics."""
+
+    batch_size: int = 4096
+    """The most states of each policy that one update of the critics looks at."""
+
+
+@dataclass
 class EnvConfig(ABC):
     """The settings that all environments share."""
 
@@ -53,8 +64,10 @@ class EnvConfig(ABC):
     """Further entries of each step that the archive keeps, for evaluation."""
     rbf: KernelScale = field(default_factory=KernelScale)
     """What measure=rbf means here."""
-    wd: DistanceScale = field(default_factory=DistanceScale)
+    wd: CriticScale = field(default_factory=CriticScale)
     """What measure=wd means here."""
+    views: int | None = None
+    """How many states of a batch are looked at where that is costly; null: all, as they are."""
 
     @abstractmethod
     def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> EnvBase:
@@ -72,6 +85,14 @@ class EnvConfig(ABC):
         if self.stack == 1:
             return env
         return TransformedEnv(env, CatFrames(self.stack, dim=-1, in_keys=["diversity_state"]))
+
+    def make_view(self) -> Callable[[Tensor], Tensor]:
+        """What turns diversity states [n, F] into what is compared; asked for if ``views`` is set.
+
+        Raises:
+            RuntimeError: if that cannot be done on this machine.
+        """
+        raise NotImplementedError(f"{self.name} has no views: leave env.views at null.")
 
 
 @dataclass
@@ -92,8 +113,8 @@ class NavigationConfig(EnvConfig):
             delta=0.0015, alpha=400.0, variance=0.005, normalize=False
         )
     )
-    wd: DistanceScale = field(
-        default_factory=lambda: DistanceScale(delta=0.0002, alpha=500.0, normalize=False)
+    wd: CriticScale = field(
+        default_factory=lambda: CriticScale(delta=0.0002, alpha=500.0, normalize=False)
     )
     num_landmarks: int = 4
     """How many there are to find."""
@@ -141,6 +162,31 @@ class HumanoidConfig(LocomotionConfig):
             seed=seed,
             device=device,
         )
+
+
+@dataclass
+class HumanoidVisualConfig(HumanoidConfig):
+    """The same humanoid, with the measure looking at pictures of it: use measure=wd."""
+
+    name: str = "humanoid_visual"
+    views: int | None = 256
+    # Critics of 84 x 84 pictures tell 200 pictures of one gait from those of another by 0.1.
+    wd: CriticScale = field(default_factory=lambda: CriticScale(delta=0.05, batch_size=64))
+
+    def make_single(
+        self, num_envs: int, *, seed: int, device: torch.device | str
+    ) -> HumanoidVisualEnv:
+        """Copies whose diversity state is their pose."""
+        return HumanoidVisualEnv(
+            **self.options(num_envs),
+            backend=cast("Backend", self.backend),
+            seed=seed,
+            device=device,
+        )
+
+    def make_view(self) -> HumanoidPictures:
+        """What draws stacked poses."""
+        return HumanoidPictures()
 
 
 @dataclass

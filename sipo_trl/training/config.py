@@ -19,15 +19,18 @@ from sipo_trl.envs.config import (
     HalfCheetahConfig,
     HumanoidConfig,
     HumanoidV5Config,
+    HumanoidVisualConfig,
     NavigationConfig,
     Walker2dConfig,
 )
 from sipo_trl.measures import (
     FinalStateMeasure,
     RBFMeasure,
+    SampledMeasure,
     StateDistanceMeasure,
     WassersteinMeasure,
 )
+from sipo_trl.training.run_folder import RunError
 
 
 @dataclass
@@ -141,11 +144,18 @@ class WassersteinConfig(MeasureConfig):
     """Bound of the critics' weights, which bounds their slope."""
     normalize: bool = True
     """Bring features to comparable scales, fixed with the archive's first entry."""
+    batch_size: int = 4096
+    """The most states of each policy that one update looks at; images want few."""
 
     def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> WassersteinMeasure:
         """The Wasserstein measure, with fresh critics."""
         return WassersteinMeasure(
-            references, horizon=horizon, lr=self.lr, clip=self.clip, normalize=self.normalize
+            references,
+            horizon=horizon,
+            lr=self.lr,
+            clip=self.clip,
+            normalize=self.normalize,
+            batch_size=self.batch_size,
         )
 
 
@@ -265,6 +275,20 @@ class ITRConfig:
     seed: int = 0
     """Decides everything."""
 
+    def make_measure(self, references: Archive | Sequence[Tensor]) -> StateDistanceMeasure:
+        """The measure against earlier policies, of this environment's diversity states.
+
+        Args:
+            references: an archive, or what it would hold of each policy.
+        """
+        measure = self.measure.make(references, horizon=self.env.horizon)
+        if self.env.views is None:
+            return measure
+        try:
+            return SampledMeasure(measure, self.env.make_view(), samples=self.env.views)
+        except RuntimeError as error:  # what is missing here was not a mistake in the settings
+            raise RunError(str(error)) from error
+
     def as_dict(self) -> dict[str, Any]:
         """All settings as plain data."""
         return asdict(self)
@@ -275,6 +299,7 @@ ENVS: dict[str, type[EnvConfig]] = {
     for config in (
         NavigationConfig,
         HumanoidConfig,
+        HumanoidVisualConfig,
         HalfCheetahConfig,
         Walker2dConfig,
         AntConfig,

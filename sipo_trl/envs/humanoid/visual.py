@@ -1,5 +1,6 @@
 """A humanoid whose diversity is in how it looks."""
 
+import os
 from functools import cache
 
 import torch
@@ -72,6 +73,9 @@ class HumanoidPictures:
 @cache
 def _renderer() -> BodyRenderer:
     """One for all, because windows without a screen are few."""
+    # Threads of Mesa, which draws where there is no GPU, would wait more than draw: in a picture
+    # as small as this they take half as much time again.
+    os.environ.setdefault("LP_NUM_THREADS", "0")
     model = humanoid_model()
     # MuJoCo draws an endless floor as 40 000 tiles, which takes five times as long as the rest.
     model.geom("floor").size[:] = 10.0
