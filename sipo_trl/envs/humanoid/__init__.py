@@ -1,6 +1,8 @@
 """A humanoid that learns to walk, as in Isaac Gym.
 
 - :class:`HumanoidEnv`: the environment, on one of several simulators (``Backend``);
+- :class:`HumanoidVisualEnv`: the same, told apart by how it looks; what draws it is
+  :class:`sipo_trl.envs.humanoid.pictures.HumanoidPictures`;
 - :class:`HumanoidTask`: its observations, reward and end;
 - :func:`humanoid_model`: the body.
 """
@@ -8,5 +10,6 @@
 from sipo_trl.envs.humanoid.env import Backend, HumanoidEnv
 from sipo_trl.envs.humanoid.model import humanoid_model
 from sipo_trl.envs.humanoid.task import HumanoidTask
+from sipo_trl.envs.humanoid.visual import HumanoidVisualEnv
 
-__all__ = ["Backend", "HumanoidEnv", "HumanoidTask", "humanoid_model"]
+__all__ = ["Backend", "HumanoidEnv", "HumanoidTask", "HumanoidVisualEnv", "humanoid_model"]

@@ -12,11 +12,11 @@ from running import Quiet, contents, start
 from settings import small_config
 
 from sipo_trl.archive import Archive
-from sipo_trl.envs import HumanoidEnv
+from sipo_trl.envs import HumanoidEnv, HumanoidVisualEnv
 from sipo_trl.envs.config import HumanoidVisualConfig
 from sipo_trl.envs.humanoid import humanoid_model
+from sipo_trl.envs.humanoid.pictures import HumanoidPictures, _renderer
 from sipo_trl.envs.humanoid.render import offscreen_platform
-from sipo_trl.envs.humanoid.visual import HumanoidPictures, HumanoidVisualEnv, _renderer
 from sipo_trl.training.config import (
     AlgorithmConfig,
     BudgetConfig,
@@ -104,7 +104,7 @@ def test_one_seed_one_result_and_a_stopped_run_goes_on_exactly(tmp_path):
 def test_where_nothing_can_draw_a_run_says_so_at_once(tmp_path, monkeypatch):
     failed = subprocess.CompletedProcess([], returncode=1)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
-    monkeypatch.setattr("sipo_trl.envs.humanoid.visual._renderer", _renderer.__wrapped__)
+    monkeypatch.setattr("sipo_trl.envs.humanoid.pictures._renderer", _renderer.__wrapped__)
     monkeypatch.setattr(
         "sipo_trl.envs.humanoid.render.offscreen_platform", offscreen_platform.__wrapped__
     )
