@@ -5,6 +5,7 @@
   and its picture (:func:`sipo_trl.envs.navigation_plot.plot_paths`, to be imported from there, so
   that environment workers need not load matplotlib);
 - :class:`HumanoidEnv`: a humanoid that walks towards a target, as in Isaac Gym;
+  :class:`HumanoidVisualEnv`: the same, told apart by pictures;
 - :class:`RunningEnv`: gymnasium's half-cheetah, walker, ant and humanoid, many copies at once;
 - :class:`GridWorld`: the paper's example for diversity measures, with its five policies
   (:func:`paper_policies`) as :class:`GridPolicy`;
@@ -13,7 +14,7 @@
 
 from sipo_trl.envs.gridworld import GridWorld
 from sipo_trl.envs.gridworld_policies import GridPolicy, paper_policies
-from sipo_trl.envs.humanoid import HumanoidEnv
+from sipo_trl.envs.humanoid import HumanoidEnv, HumanoidVisualEnv
 from sipo_trl.envs.locomotion import RunningEnv
 from sipo_trl.envs.navigation import (
     NavigationEnv,
@@ -27,6 +28,7 @@ __all__ = [
     "GridPolicy",
     "GridWorld",
     "HumanoidEnv",
+    "HumanoidVisualEnv",
     "NavigationEnv",
     "RunningEnv",
     "Solution",

@@ -6,6 +6,7 @@
 - :class:`WassersteinMeasure`: learned critics, from vectors or images, SIPO-WD;
 - :class:`FinalStateMeasure`: distance between final states, for 2-D navigation;
 - :class:`CrossEntropyMeasure`: likelihood of actions, an ablation;
+- :class:`SampledMeasure`: any of them, of pictures and other costly views of states;
 - :class:`StateNormalizer`: what puts features on one scale.
 """
 
@@ -15,6 +16,7 @@ from sipo_trl.measures.final_state import FinalStateMeasure
 from sipo_trl.measures.normalization import StateNormalizer
 from sipo_trl.measures.rbf import RBFMeasure
 from sipo_trl.measures.reference import ReferenceMeasure
+from sipo_trl.measures.sampled import SampledMeasure
 from sipo_trl.measures.wasserstein import WassersteinMeasure
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "FinalStateMeasure",
     "RBFMeasure",
     "ReferenceMeasure",
+    "SampledMeasure",
     "Sense",
     "StateDistanceMeasure",
     "StateNormalizer",

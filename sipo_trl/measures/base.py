@@ -1,7 +1,7 @@
 """What every state-distance measure is."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from typing import Literal
 
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor, nn
@@ -36,8 +36,8 @@ class StateDistanceMeasure(nn.Module, ABC):
         tensor([[1.]])
     """
 
-    sense: ClassVar[Sense] = "at_least"
-    final_only: ClassVar[bool] = False
+    sense: Sense = "at_least"
+    final_only: bool = False
 
     def __init__(self, num_references: int, *, horizon: int = 1) -> None:
         super().__init__()
@@ -68,6 +68,10 @@ class StateDistanceMeasure(nn.Module, ABC):
             Metrics, for logging; empty unless the measure learns.
         """
         return TensorDict()
+
+    def view(self, states: Tensor) -> Tensor:
+        """What is compared of states [n, *F], and therefore archived: by default all of them."""
+        return states
 
     def threshold(self, delta: float) -> float:
         r"""Turn the paper's :math:`\delta` into the bound on :math:`D_j`.

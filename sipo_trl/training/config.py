@@ -17,9 +17,11 @@ from sipo_trl.envs.config import EnvConfig
 from sipo_trl.measures import (
     FinalStateMeasure,
     RBFMeasure,
+    SampledMeasure,
     StateDistanceMeasure,
     WassersteinMeasure,
 )
+from sipo_trl.training.run_folder import RunError
 
 
 @dataclass
@@ -133,11 +135,18 @@ class WassersteinConfig(MeasureConfig):
     """Bound of the critics' weights, which bounds their slope."""
     normalize: bool = True
     """Bring features to comparable scales, fixed with the archive's first entry."""
+    batch_size: int = 4096
+    """The most states of each policy that one update looks at; images want few."""
 
     def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> WassersteinMeasure:
         """The Wasserstein measure, with fresh critics."""
         return WassersteinMeasure(
-            references, horizon=horizon, lr=self.lr, clip=self.clip, normalize=self.normalize
+            references,
+            horizon=horizon,
+            lr=self.lr,
+            clip=self.clip,
+            normalize=self.normalize,
+            batch_size=self.batch_size,
         )
 
 
@@ -256,6 +265,20 @@ class ITRConfig:
     """How many policies the archive is to hold."""
     seed: int = 0
     """Decides everything."""
+
+    def make_measure(self, references: Archive | Sequence[Tensor]) -> StateDistanceMeasure:
+        """The measure against earlier policies, of this environment's diversity states.
+
+        Args:
+            references: an archive, or what it would hold of each policy.
+        """
+        measure = self.measure.make(references, horizon=self.env.horizon)
+        if self.env.views is None:
+            return measure
+        try:
+            return SampledMeasure(measure, self.env.make_view(), samples=self.env.views)
+        except RuntimeError as error:  # what is missing here was not a mistake in the settings
+            raise RunError(str(error)) from error
 
     def as_dict(self) -> dict[str, Any]:
         """All settings as plain data."""

@@ -25,7 +25,7 @@ def evaluate_entry(config: ITRConfig, archive: Archive, actor: Actor) -> Evaluat
         return evaluate(
             remembering(env, actor),
             actor,
-            config.measure.make(archive, horizon=config.env.horizon),
+            config.make_measure(archive),
             horizon=config.env.horizon,
             exploration=entry.exploration,
             max_states=entry.max_states,

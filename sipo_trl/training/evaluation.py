@@ -70,6 +70,7 @@ def evaluate(
     reward = StateDistanceReward(measure)(rollout)["next", "intrinsic_reward"]
     distances = (reward * within.unsqueeze(-1)).sum(1).mean(0)
     episodes = summarize(rollout, max_states=max_states, columns=columns)
+    episodes.columns["states"] = measure.view(episodes.columns["states"])
     return Evaluation(**vars(episodes), distances=distances)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from sipo_trl.archive import Archive
-from sipo_trl.measures import StateDistanceMeasure
 from sipo_trl.models import Actor, build_actor
 from sipo_trl.training.attempt import Attempt
 from sipo_trl.training.checkpoints import Checkpoints
@@ -195,9 +194,6 @@ class Iteration:
         self.best = best.actor
         return best
 
-    def _measure(self) -> StateDistanceMeasure:
-        return self.config.measure.make(self.archive, horizon=self.config.env.horizon)
-
     def _begin_attempt(self) -> Attempt:
         """A fresh attempt, whose course depends on the seed, the archive and its number only."""
         config = self.config
@@ -208,7 +204,7 @@ class Iteration:
             config.collector.num_envs, seed=config.seed, device=config.collector.device
         )
         env.set_seed(derive_seed(config.seed, "env", self.index, self.progress.attempt))
-        return Attempt(config, env, self._measure())
+        return Attempt(config, env, config.make_measure(self.archive))
 
     def _resume(self) -> Attempt | None:
         """The attempt under way in the last checkpoint, if there is one."""

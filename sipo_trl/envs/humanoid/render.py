@@ -37,6 +37,7 @@ class BodyRenderer:
         height: of the pictures, in pixels.
         plain: leave out shadows, sky and fine shapes, which cost twenty times as much as all else
             in a small picture.
+        distance: of the camera, in metres.
 
     Examples:
         >>> from sipo_trl.envs.humanoid import humanoid_model
@@ -47,7 +48,13 @@ class BodyRenderer:
     """
 
     def __init__(
-        self, model: mujoco.MjModel, *, width: int, height: int, plain: bool = False
+        self,
+        model: mujoco.MjModel,
+        *,
+        width: int,
+        height: int,
+        plain: bool = False,
+        distance: float = 4.0,
     ) -> None:
         self.model = copy(model)
         view = self.model.vis
@@ -66,7 +73,7 @@ class BodyRenderer:
             self._scene.flags[getattr(mujoco.mjtRndFlag, f"mjRND_{flag}")] = False
         self._data = mujoco.MjData(self.model)
         self._options = mujoco.MjvOption()
-        self._camera = _side_camera()
+        self._camera = _side_camera(distance)
         self._viewport = mujoco.MjrRect(0, 0, width, height)
 
     def draw(self, qpos: Tensor) -> np.ndarray:
@@ -185,9 +192,9 @@ def offscreen_platform() -> str:
     )
 
 
-def _side_camera() -> mujoco.MjvCamera:
+def _side_camera(distance: float) -> mujoco.MjvCamera:
     camera = mujoco.MjvCamera()
     camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
     camera.trackbodyid = 1
-    camera.distance, camera.azimuth, camera.elevation = 4.0, 110.0, -12.0
+    camera.distance, camera.azimuth, camera.elevation = distance, 110.0, -12.0
     return camera

@@ -1,0 +1,39 @@
+"""A humanoid whose diversity is in how it looks."""
+
+import torch
+from tensordict import TensorDictBase
+from torch import Tensor
+from torchrl.data import Unbounded
+
+from sipo_trl.envs.humanoid.env import HumanoidEnv
+
+PLACE = 2  # positions begin with where on the floor the body is, which is not how it looks
+
+
+class HumanoidVisualEnv(HumanoidEnv):
+    """The humanoid with its pose as ``diversity_state``: all that a picture of it is made of.
+
+    A policy sees what it sees in :class:`~sipo_trl.envs.HumanoidEnv`. The ``diversity_state``
+    [N, 26] is the torso's height and orientation (a quaternion) and the angles of the joints.
+    :class:`~sipo_trl.envs.humanoid.pictures.HumanoidPictures` draws it, for as many states as one
+    can afford: to draw every step would cost many times what it takes to simulate it, and a batch
+    of stacked pictures would take hundreds of megabytes.
+
+    The options are those of :class:`~sipo_trl.envs.HumanoidEnv`.
+
+    Examples:
+        >>> env = HumanoidVisualEnv(batch_size=[4], seed=0)
+        >>> env.reset()["diversity_state"].shape
+        torch.Size([4, 26])
+    """
+
+    def _make_specs(self) -> None:
+        super()._make_specs()
+        shape = (*self.batch_size, self.task.model.nq - PLACE)
+        observations = self.observation_spec.clone()
+        observations["diversity_state"] = Unbounded(shape, device=self.device)
+        self.observation_spec = observations
+
+    def _report(self, **more: Tensor) -> TensorDictBase:
+        pose = self.qpos[:, PLACE:].to(torch.float32, copy=True)
+        return super()._report(**more).set("diversity_state", pose)
