@@ -171,7 +171,7 @@ def test_another_simulation_is_refused(make_env, copies, horizon):
 def test_settings_choose_it():
     env = HumanoidConfig(backend="isaaclab", horizon=3).make(2, seed=0)
     data = env.rollout(5, break_when_any_done=False)
-    assert data["next", "diversity_state"].shape == (2, 5, 4 * 54)
+    assert data["next", "diversity_state"].shape == (2, 5, 54)
     assert data["next", "truncated"].squeeze(-1).int().tolist() == [[0, 0, 1, 0, 0]] * 2
     assert data.isfinite().all()
 
