@@ -143,7 +143,7 @@ class LocomotionConfig(EnvConfig):
     """The settings that all moving bodies share."""
 
     horizon: int = 1000
-    quick_frames: int = 1_000_000
+    quick_frames: int = 700_000
     full_frames: int = 20_000_000
     stack: int = 1  # velocities are among the states already
     columns: list[str] = field(default_factory=lambda: ["torque"])
