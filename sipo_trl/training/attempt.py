@@ -49,7 +49,9 @@ class Attempt:
             solved=config.env.solved,
         )
         target_kl = config.ppo.target_kl
-        self.schedule = target_kl and KLAdaptiveLR(self.learner.optimizer, target_kl)
+        self.schedule = (
+            None if target_kl is None else KLAdaptiveLR(self.learner.optimizer, target_kl)
+        )
         self.collector = ResumableCollector(
             remembering(env, self.learner.policy),
             self.learner.policy,
@@ -87,7 +89,7 @@ class Attempt:
                 "number. Lower ppo.actor_lr and ppo.critic_lr, or look at the environment's "
                 "rewards; nothing after the last checkpoint was kept."
             )
-        if self.schedule:
+        if self.schedule is not None:
             self.schedule.step(row["kl_approx"])
             row["actor_lr"] = self.schedule.get_last_lr()[0]
         return {"frames": batch.numel(), **row}
