@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
-from torchrl.data import Bounded, Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
 from sipo_trl.envs.humanoid.task import DIVERSITY, JOINTS
+from sipo_trl.envs.locomotion.specs import set_motion_specs
 
 
 class IsaacHumanoidEnv(EnvBase):
@@ -42,7 +42,13 @@ class IsaacHumanoidEnv(EnvBase):
             raise ValueError(f"batch_size is {list(shape)}: give the number of copies, as [N].")
         super().__init__(batch_size=shape, device=device)
         self._interrupted = False
-        self._make_specs(observation_size)
+        set_motion_specs(
+            self,
+            observations=observation_size,
+            diversity=DIVERSITY.stop,
+            actuators=JOINTS,
+            action_bound=1.0,
+        )
         for name in ("observation", "torque"):
             self.register_buffer(name, self.observation_spec[name].zero())
         for name in ("terminated", "truncated"):
@@ -64,27 +70,6 @@ class IsaacHumanoidEnv(EnvBase):
     @abstractmethod
     def _begin(self, reset: Tensor | None) -> dict[str, Tensor]:
         """Starts the marked copies [N, 1], or all, anew; returns the new buffers."""
-
-    def _make_specs(self, observation_size: int) -> None:
-        shape, device = self.batch_size, self.device
-        flag = Categorical(2, shape=(*shape, 1), dtype=torch.bool, device=device)
-        self.action_spec = Bounded(-1, 1, shape=(*shape, JOINTS), device=device)
-        self.observation_spec = Composite(
-            observation=Unbounded((*shape, observation_size), device=device),
-            diversity_state=Unbounded((*shape, DIVERSITY.stop), device=device),
-            torque=Unbounded((*shape, JOINTS), device=device),
-            success=flag,
-            shape=shape,
-            device=device,
-        )
-        self.reward_spec = Unbounded((*shape, 1), device=device)
-        self.full_done_spec = Composite(
-            done=flag.clone(),
-            terminated=flag.clone(),
-            truncated=flag.clone(),
-            shape=shape,
-            device=device,
-        )
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         if self._interrupted:

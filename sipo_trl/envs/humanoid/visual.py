@@ -3,7 +3,6 @@
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
-from torchrl.data import Unbounded
 
 from sipo_trl.envs.humanoid.env import HumanoidEnv
 
@@ -27,12 +26,9 @@ class HumanoidVisualEnv(HumanoidEnv):
         torch.Size([4, 26])
     """
 
-    def _make_specs(self) -> None:
-        super()._make_specs()
-        shape = (*self.batch_size, self.task.model.nq - PLACE)
-        observations = self.observation_spec.clone()
-        observations["diversity_state"] = Unbounded(shape, device=self.device)
-        self.observation_spec = observations
+    @property
+    def _diversity_size(self) -> int:
+        return self.task.model.nq - PLACE
 
     def _report(self, **more: Tensor) -> TensorDictBase:
         pose = self.qpos[:, PLACE:].to(torch.float32, copy=True)

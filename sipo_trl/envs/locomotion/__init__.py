@@ -7,6 +7,7 @@
   view of inner quantities; :class:`WarpSimulator`: MuJoCo on a GPU;
 - :class:`RunningEnv`: gymnasium's bodies, with :class:`GymnasiumTask` and its table ``RUNNING`` of
   :class:`Running`;
+- :func:`set_motion_specs`: what they all promise to report;
 - :func:`counter_uniform`: random numbers without a generator's state.
 """
 
@@ -16,6 +17,7 @@ from sipo_trl.envs.locomotion.gymnasium_task import RUNNING, GymnasiumTask, Runn
 from sipo_trl.envs.locomotion.noise import counter_uniform
 from sipo_trl.envs.locomotion.rollout import RolloutSimulator
 from sipo_trl.envs.locomotion.simulator import Motion, Simulator
+from sipo_trl.envs.locomotion.specs import set_motion_specs
 from sipo_trl.envs.locomotion.task import Outcome, Task
 from sipo_trl.envs.locomotion.threads import ThreadedSimulator
 from sipo_trl.envs.locomotion.warp import WarpSimulator
@@ -34,4 +36,5 @@ __all__ = [
     "ThreadedSimulator",
     "WarpSimulator",
     "counter_uniform",
+    "set_motion_specs",
 ]

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
-from torchrl.data import Bounded, Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
 from sipo_trl.envs.locomotion.noise import counter_uniform
 from sipo_trl.envs.locomotion.simulator import Motion, Simulator
+from sipo_trl.envs.locomotion.specs import set_motion_specs
 from sipo_trl.envs.locomotion.task import Task
 
 # Several times what a humanoid's arm reaches when it is flung about: faster is no motion any more.
@@ -72,28 +72,19 @@ class LocomotionEnv(EnvBase):
         self._set_seed(seed)
 
     def _make_specs(self) -> None:
-        shape, device, task = self.batch_size, self.device, self.task
-        actuators, size = task.model.nu, task.observation_size
-        columns = len(range(*task.diversity_columns.indices(size)))
-        flag = Categorical(2, shape=(*shape, 1), dtype=torch.bool, device=device)
-        bound = task.action_bound
-        self.action_spec = Bounded(-bound, bound, shape=(*shape, actuators), device=device)
-        self.observation_spec = Composite(
-            observation=Unbounded((*shape, size), device=device),
-            diversity_state=Unbounded((*shape, columns), device=device),
-            torque=Unbounded((*shape, actuators), device=device),
-            success=flag,
-            shape=shape,
-            device=device,
+        task = self.task
+        set_motion_specs(
+            self,
+            observations=task.observation_size,
+            diversity=self._diversity_size,
+            actuators=task.model.nu,
+            action_bound=task.action_bound,
         )
-        self.reward_spec = Unbounded((*shape, 1), device=device)
-        self.full_done_spec = Composite(
-            done=flag.clone(),
-            terminated=flag.clone(),
-            truncated=flag.clone(),
-            shape=shape,
-            device=device,
-        )
+
+    @property
+    def _diversity_size(self) -> int:
+        task = self.task
+        return len(range(*task.diversity_columns.indices(task.observation_size)))
 
     def _make_buffers(self) -> None:
         model, count = self.task.model, self.batch_size.numel()
