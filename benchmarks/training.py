@@ -4,8 +4,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import gymnasium
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from tensordict import TensorDict
 from torch import Tensor, nn
 
@@ -22,6 +26,7 @@ from sipo_trl.training.config import (
     CollectorConfig,
     FinalStateConfig,
     ITRConfig,
+    NetworkConfig,
     PPOConfig,
 )
 
@@ -85,6 +90,7 @@ def make_config(envs: int, frames: int) -> ITRConfig:
         measure=FinalStateConfig(delta=0.1, radius=0.4),
         algorithm=AlgorithmConfig(name="sipo"),
         collector=CollectorConfig(num_envs=envs, frames_per_batch=frames),
+        network=NetworkConfig(activation="relu", distribution="normal"),
         ppo=PPOConfig(discount=0.997, entropy=0.0, actor_lr=3e-4),
         budget=BudgetConfig(name="full", frames=320_000),
         iterations=POLICIES,
@@ -99,11 +105,47 @@ def make_attempt(archived: int, envs: int, frames: int) -> Attempt:
     return Attempt(config, config.env.make(envs, seed=0), measure)
 
 
-class PlainLoop:
-    """PPO as it is often written: a Python loop over the steps of one environment.
+class OneNavigation(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
+    """2-D navigation as an environment of its own: numpy, one copy, gymnasium's interface.
 
-    Plain torch modules and ``torch.distributions`` act, Python numbers are the environment, and
-    lists hold the batch; then comes the update of our learner.
+    Args:
+        landmarks: where they are [N, 2].
+        horizon: the longest that an episode can be.
+    """
+
+    def __init__(self, landmarks: NDArray[np.float32], horizon: int) -> None:
+        size = 2 + landmarks.size
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.landmarks, self.horizon = landmarks, horizon
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Start at the origin."""
+        super().reset(seed=seed)
+        self.position, self.time = np.zeros(2, np.float32), 0
+        return self._observation(), {}
+
+    def step(
+        self, action: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """Move by a velocity."""
+        self.position = self.position + np.float32(TIME_STEP) * np.clip(action, -1, 1)
+        self.time += 1
+        distance = np.linalg.norm(self.landmarks - self.position, axis=1)
+        touched = bool(distance.min() < TOUCH_DISTANCE)
+        return self._observation(), float(touched), touched, self.time >= self.horizon, {}
+
+    def _observation(self) -> NDArray[np.float32]:
+        return np.concatenate([self.position, self.landmarks.ravel()])
+
+
+class PlainLoop:
+    """PPO as it is often written: a Python loop over the steps of one gymnasium environment.
+
+    Plain torch modules and ``torch.distributions`` act, and lists hold the batch; then comes the
+    update of our learner.
 
     Args:
         attempt: whose learner makes the update.
@@ -113,30 +155,29 @@ class PlainLoop:
     def __init__(self, attempt: Attempt, frames: int) -> None:
         self.learner, self.frames = attempt.learner, frames
         env = attempt.collector.env
-        self.landmarks = env.landmarks.tolist()
-        self.horizon = env.horizon
-        self.layout = env.landmarks.flatten()
-        size = 2 + self.layout.numel()
+        self.env = OneNavigation(env.landmarks.numpy(), env.horizon)
+        size = self.env.observation_space.shape[0]
         self.actor, self.critic = _mlp(size, 2), _mlp(size, 1)
         self.log_std = nn.Parameter(torch.zeros(2))
-        self.position, self.time = [0.0, 0.0], 0
+        self.observation = torch.as_tensor(self.env.reset()[0])
 
     def step(self) -> None:
         """Collect one batch and learn from it."""
-        names = ("observation", "action", "action_log_prob", "diversity_state")
-        names += ("reward", "done", "terminated")
-        lists: dict[str, list[Tensor]] = {name: [] for name in names}
+        now = ("observation", "action", "action_log_prob")
+        later = ("reward", "done", "terminated")
+        lists: dict[str, list[Tensor]] = {name: [] for name in (*now, "next_observation", *later)}
         for _ in range(self.frames):
             self._collect_one(lists)
         data = {name: torch.stack(values).unsqueeze(0) for name, values in lists.items()}
-        following = torch.cat([data["diversity_state"], data["observation"][..., 2:]], -1)
+        following = data["next_observation"]
         batch = TensorDict(
             {
-                **{name: data[name] for name in names[:3]},
+                **{name: data[name] for name in now},
                 "next": {
                     "observation": following,
+                    "diversity_state": following[..., :2],
                     "success": data["terminated"],
-                    **{name: data[name] for name in names[3:]},
+                    **{name: data[name] for name in later},
                 },
             },
             [1, self.frames],
@@ -145,35 +186,26 @@ class PlainLoop:
 
     @torch.no_grad()
     def _collect_one(self, lists: dict[str, list[Tensor]]) -> None:
-        observation = torch.cat([torch.tensor(self.position), self.layout])
-        distribution = torch.distributions.Normal(self.actor(observation), self.log_std.exp())
+        distribution = torch.distributions.Normal(self.actor(self.observation), self.log_std.exp())
         action = distribution.sample()
         log_prob = distribution.log_prob(action).sum(-1)
-        self.critic(observation)
-        touched, expired = self._move(action.clamp(-1, 1).tolist())
-        position = torch.tensor(self.position)
-        if touched or expired:
-            self.position, self.time = [0.0, 0.0], 0
-        lists["observation"].append(observation)
-        lists["action"].append(action.clamp(-0.999, 0.999))
+        self.critic(self.observation)
+        following, reward, terminated, truncated, _ = self.env.step(action.numpy())
+        lists["observation"].append(self.observation)
+        lists["action"].append(action)
         lists["action_log_prob"].append(log_prob)
-        lists["diversity_state"].append(position)
-        lists["reward"].append(torch.tensor([float(touched)]))
-        lists["done"].append(torch.tensor([touched or expired]))
-        lists["terminated"].append(torch.tensor([touched]))
-
-    def _move(self, velocity: list[float]) -> tuple[bool, bool]:
-        x, y = (p + TIME_STEP * v for p, v in zip(self.position, velocity, strict=True))
-        self.position = [x, y]
-        self.time += 1
-        reach = TOUCH_DISTANCE**2
-        touched = any((x - a) ** 2 + (y - b) ** 2 < reach for a, b in self.landmarks)
-        return touched, self.time >= self.horizon
+        lists["next_observation"].append(torch.as_tensor(following))
+        lists["reward"].append(torch.tensor([reward]))
+        lists["done"].append(torch.tensor([terminated or truncated]))
+        lists["terminated"].append(torch.tensor([terminated]))
+        if terminated or truncated:
+            following, _ = self.env.reset()
+        self.observation = torch.as_tensor(following)
 
 
 def _mlp(inputs: int, outputs: int) -> nn.Module:
     return nn.Sequential(
-        nn.Linear(inputs, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, outputs)
+        nn.Linear(inputs, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, outputs)
     )
 
 

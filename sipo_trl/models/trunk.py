@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from tensordict import TensorDictBase
@@ -14,7 +15,12 @@ from sipo_trl.models.description import Network, Observation, Scope
 from sipo_trl.models.initialization import HIDDEN_GAIN, orthogonal
 from sipo_trl.models.observation_norm import ObservationNorm
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
+# In place where the linear layer before them does not need its output again: new memory is costly.
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": partial(nn.ReLU, inplace=True),
+    "elu": partial(nn.ELU, inplace=True),
+}
 
 
 class Trunk(nn.Module):
