@@ -90,8 +90,8 @@ def make_config(envs: int, frames: int) -> ITRConfig:
         measure=FinalStateConfig(delta=0.1, radius=0.4),
         algorithm=AlgorithmConfig(name="sipo"),
         collector=CollectorConfig(num_envs=envs, frames_per_batch=frames),
-        network=NetworkConfig(activation="relu", distribution="normal"),
-        ppo=PPOConfig(discount=0.997, entropy=0.0, actor_lr=3e-4),
+        network=NetworkConfig(distribution="normal"),
+        ppo=PPOConfig(discount=0.997, entropy=0.0, actor_lr=3e-4, compile=True),
         budget=BudgetConfig(name="full", frames=320_000),
         iterations=POLICIES,
     )
@@ -205,7 +205,7 @@ class PlainLoop:
 
 def _mlp(inputs: int, outputs: int) -> nn.Module:
     return nn.Sequential(
-        nn.Linear(inputs, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, outputs)
+        nn.Linear(inputs, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, outputs)
     )
 
 

@@ -82,6 +82,9 @@ class PPOConfig:
     """Divide each intrinsic reward by its running deviation, for the gradient only."""
     chunk: int = 10
     """Length of the sequences that recurrent networks are trained on."""
+    compile: bool = False
+    """Compile the loss, which takes a C++ compiler and some time before each policy's first update
+    and makes each update faster: for long trainings."""
 
 
 @dataclass

@@ -101,6 +101,7 @@ class Learner:
             advantage_floor=ppo.advantage_floor,
         )
         self._name_group_keys(self.critic.out_keys[0])
+        self._losses = torch.compile(self.loss) if ppo.compile else self.loss
         self.optimizer = torch.optim.Adam(
             [
                 {"params": list(self.actor.parameters()), "lr": ppo.actor_lr},
@@ -180,7 +181,7 @@ class Learner:
         steps = []
         with set_recurrent_mode(self.recurrent):
             for minibatch in self._minibatches(batch):
-                losses = self.loss(minibatch)
+                losses = self._losses(minibatch)
                 total = losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]
                 self.optimizer.zero_grad()
                 total.backward()

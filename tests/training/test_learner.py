@@ -123,6 +123,18 @@ def test_recurrent_policies_learn_from_chunks() -> None:
     assert fresh.step()["kl_approx"] == pytest.approx(0.0, abs=1e-5)
 
 
+def test_a_compiled_loss_learns_the_same() -> None:
+    weights = {}
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        learner = make_learner(compile=compiled)
+        batch = collect(learner)
+        torch.manual_seed(1)
+        learner.update(batch)
+        weights[compiled] = torch.cat([p.flatten() for p in learner.policy.parameters()])
+    torch.testing.assert_close(weights[True], weights[False], rtol=1e-4, atol=1e-5)
+
+
 def test_a_reward_that_is_no_number_stops_the_run() -> None:
     config = small_config()
     attempt = Attempt(config, config.env.make(8, seed=0), FinalStateMeasure([]))
