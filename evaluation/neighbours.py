@@ -105,10 +105,11 @@ def _search(states: Tensor, number: int, progress: Progress) -> tuple[Tensor, Te
     """
     order = torch.randperm(len(states), generator=torch.Generator().manual_seed(0))
     norms = states.square().sum(1)
-    # Whole tiles, filled up with states that are farther than any.
-    fill = -len(states) % _TILE
+    # Whole tiles, filled up with states that are farther than any. If that is infinite, no score
+    # is to be trusted, and neither is any below.
+    fill, far = -len(states) % _TILE, float((4 * norms.max() + 1).float())
     points = F.pad(states[order].float(), (0, 0, 0, fill))
-    halves = F.pad(norms[order] / 2, (0, fill), value=float(4 * norms.max() + 1)).float()
+    halves = F.pad(norms[order] / 2, (0, fill), value=far).float()
     halves, ones = halves.unsqueeze(1), torch.ones(len(points), 1)
     rows = torch.cat([points, halves, ones], 1).split(_TILE)
     columns = torch.cat([-points, ones, halves], 1).split(_TILE)
@@ -125,7 +126,7 @@ def _search(states: Tensor, number: int, progress: Progress) -> tuple[Tensor, Te
     index, limit = (torch.cat(parts)[order.argsort()] for parts in zip(*found, strict=True))
     # Higham's bound on the rounding error of an inner product.
     unit = torch.finfo(torch.float32).eps / 2
-    error = 4.1 * (states.shape[1] + 4) * unit * norms.max()
+    error = 1.1 * (states.shape[1] + 4) * unit * far
     return order[index], (2 * limit.double() - error).clamp(min=0)
 
 
