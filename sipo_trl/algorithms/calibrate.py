@@ -62,8 +62,8 @@ def main(command: DictConfig) -> None:
         raise RunError("A calibration compares two policies: leave out extend and iterations.")
     if command.resume is None and command.env.views is not None:
         raise RunError(
-            f"{command.env.name} is compared by pictures of a few states, and a calibration, which "
-            "looks at all of them, cannot afford that: set measure.delta and measure.alpha yourself, "
+            f"{command.env.name} is compared by pictures of a few states, and a calibration looks "
+            "at all of them, which takes too long: set measure.delta and measure.alpha yourself, "
             "from the distances that a short launch/itr.py reports."
         )
     names = [field.name for field in fields(Options)]
