@@ -7,6 +7,13 @@ episodes of the same policy. It needs no bandwidth and no training, and has no u
 states have the same distribution, up to 1 if a policy's own states are as good as equal beside the
 distance to the other's. Episodes, not states, are independent of each other, so that episodes are
 what the bootstrap draws.
+
+Two policies are distinct if their distance is surely more than chance and more than a trifle.
+Chance is what two samples of one and the same policy's episodes have for a distance. What is a
+trifle depends on the states: where they vary in many directions, most of any distance is what a
+policy varies by itself, and even a plain difference is a small part of it. So the least that counts
+is divided by the number of directions, ``tr(S)^2 / tr(S^2)`` with S the covariance of a policy's
+states, which takes features that go together for one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +41,8 @@ class PairVerdict:
         distance: their energy coefficient.
         low: lower end of its confidence interval.
         high: upper end.
-        distinct: whether the whole interval is above what was asked for.
+        limit: what the whole interval has to surpass.
+        distinct: whether it does.
     """
 
     first: int
@@ -42,6 +50,7 @@ class PairVerdict:
     distance: float
     low: float
     high: float
+    limit: float
     distinct: bool
 
     @property
@@ -76,8 +85,9 @@ def certify(
 
     Args:
         episodes: for each policy, the states [T, *F] of at least two episodes.
-        least: the distance that two policies must surpass to be distinct. Below about 0.1 it is
-            the same path with other noise: two straight paths at an angle of 15 degrees have it.
+        least: the distance that two policies must surpass to be distinct where states vary in one
+            direction; where they vary in several, as many times less. Below about 0.1 it is the
+            same path with other noise: two straight paths at an angle of 15 degrees have it.
         confidence: probability with which an interval holds the true distance.
         resamples: bootstrap resamples, from which intervals are taken.
         seed: decides the resampling.
@@ -99,20 +109,28 @@ def certify(
                 "of each policy."
             )
     numbers = [len(policy) for policy in episodes]
-    costs = _episode_costs(_comparable(episodes), numbers, progress)
+    states = _comparable(episodes).split(numbers)
+    costs = _episode_costs(states, progress)
     generator = np.random.default_rng(seed)
     weights = [_draw(generator, number, resamples) for number in numbers]
-    within = [_within(costs[i, i], weights[i]) for i in range(len(numbers))]
+    within = [_within(costs[i, i], weights[i], weights[i]) for i in range(len(numbers))]
+    tail = (1 - confidence) / 2
+    chance = [
+        _chance(costs[i, i], weights[i], _draw(generator, number, resamples), 1 - tail)
+        for i, number in enumerate(numbers)
+    ]
+    directions = [_directions(policy.flatten(0, 1)) for policy in states]
     pairs = []
     for i, j in combinations(range(len(numbers)), 2):
         between = np.einsum("re,ef,rf->r", weights[i], costs[i, j], weights[j], optimize=True)
         between /= numbers[i] * numbers[j]
         distances = _coefficient(between, within[i], within[j])
-        low, high = np.quantile(distances[1:], [(1 - confidence) / 2, (1 + confidence) / 2])
+        low, high = np.quantile(distances[1:], [tail, 1 - tail])
         # The estimate itself may be outside, because resamples hold less variety.
         distance = float(distances[0])
         low, high = min(distance, float(low)), max(distance, float(high))
-        pairs.append(PairVerdict(i, j, distance, low, high, low > least))
+        limit = max(2 * least / (directions[i] + directions[j]), chance[i], chance[j])
+        pairs.append(PairVerdict(i, j, distance, low, high, limit, low > limit))
     return Certificate(tuple(pairs), largest_distinct_set(len(numbers), pairs))
 
 
@@ -124,7 +142,8 @@ def largest_distinct_set(number: int, pairs: Sequence[PairVerdict]) -> tuple[int
         pairs: the verdicts on them.
 
     Examples:
-        >>> pairs = [PairVerdict(0, 1, 0.4, 0.3, 0.5, True), PairVerdict(0, 2, 0, 0, 0, False)]
+        >>> apart, same = (0.4, 0.3, 0.5, 0.1, True), (0.0, 0.0, 0.0, 0.1, False)
+        >>> pairs = [PairVerdict(0, 1, *apart), PairVerdict(0, 2, *same)]
         >>> largest_distinct_set(3, pairs)
         (0, 1)
     """
@@ -162,11 +181,10 @@ def _comparable(episodes: Sequence[Sequence[Tensor]]) -> Tensor:
 
 
 def _episode_costs(
-    states: Tensor, numbers: Sequence[int], progress: Progress
+    policies: Sequence[Tensor], progress: Progress
 ) -> dict[tuple[int, int], NDArray[np.float64]]:
     """Mean distances between the states of two episodes [E_i, E_j], for each pair of policies."""
     costs = {}
-    policies = states.split(list(numbers))
     for i, first in enumerate(policies):
         progress(i, len(policies))
         for j in range(i, len(policies)):
@@ -188,11 +206,35 @@ def _draw(generator: np.random.Generator, number: int, resamples: int) -> NDArra
     return np.concatenate([np.ones((1, number)), drawn])
 
 
-def _within(costs: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean distance between different episodes [1 + resamples]."""
+def _directions(states: Tensor) -> float:
+    """In how many directions states [n, F] vary; one, if they do not vary at all."""
+    centred = states - states.mean(0)
+    products = centred.T @ centred if len(centred) > centred.shape[1] else centred @ centred.T
+    squares = float(products.square().sum())
+    return float(products.trace()) ** 2 / squares if squares > 0 else 1.0
+
+
+def _chance(
+    costs: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    others: NDArray[np.float64],
+    level: float,
+) -> float:
+    """The distance that two samples of the same policy's episodes hardly ever surpass."""
+    between, *within = (
+        _within(costs, *samples)
+        for samples in ((weights, others), (weights, weights), (others, others))
+    )
+    return float(np.quantile(_coefficient(between, *within)[1:], level))
+
+
+def _within(
+    costs: NDArray[np.float64], weights: NDArray[np.float64], others: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Mean distance between different episodes of two samples of a policy [1 + resamples]."""
     apart = 1 - np.eye(len(costs))
-    total = np.einsum("re,ef,rf->r", weights, costs * apart, weights, optimize=True)
-    pairs = np.einsum("re,ef,rf->r", weights, apart, weights, optimize=True)
+    total = np.einsum("re,ef,rf->r", weights, costs * apart, others, optimize=True)
+    pairs = np.einsum("re,ef,rf->r", weights, apart, others, optimize=True)
     # A resample of one episode only says nothing: it repeats the estimate of the sample.
     return np.divide(total, pairs, out=np.full_like(total, total[0] / pairs[0]), where=pairs > 0)
 

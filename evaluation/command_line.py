@@ -234,5 +234,6 @@ def _add_least(parser: argparse.ArgumentParser) -> None:
         "--least",
         type=float,
         default=0.1,
-        help="the distance, from 0 to 1, that distinct policies must surpass (default: 0.1)",
+        help="the distance, from 0 to 1, that distinct policies must surpass, times the number of "
+        "directions in which their states vary (default: 0.1)",
     )

@@ -175,6 +175,7 @@ def certificate(populations: Iterable[Population], options: argparse.Namespace) 
                 "distance": pair.distance,
                 "low": pair.low,
                 "high": pair.high,
+                "limit": pair.limit,
                 "verdict": pair.verdict,
             }
             for pair in found.pairs

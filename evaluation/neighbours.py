@@ -10,19 +10,16 @@ from evaluation.progress import Progress, silent
 # Up to here a tree visits fewer states than it costs; measured in benchmarks/evaluation.py.
 _TREE_FEATURES = 7
 _QUERIES = 2**14
-# Columns of a tile of products, which stays in the cache; minima over groups of this many columns,
-# and over groups of such minima, are searched before the products.
-_TILE, _GROUP = 2048, 8
-# Rows of products at once, and how many elements they may have: bounds memory.
-_ROWS, _TABLE = 512, 2**25
-# Candidates beyond the k + 1 that would do without rounding errors: fewer rows are in doubt.
+# States of a tile, whose products stay in the cache; groups of this many are looked at as one.
+_TILE, _GROUP = 2048, 16
+# Candidates beyond the k + 1 that would do without rounding errors: fewer states are in doubt.
 _SPARE = 4
-# Elements of candidates that are measured at once: they, too, stay in the cache.
-_MEASURED = 2**16
+# How many more candidates may gather before the farthest are dropped.
+_WAITING = 48
+# Elements of candidates, and of tables, that are measured at once: stays in the cache; in memory.
+_MEASURED, _TABLE = 2**16, 2**25
 # Through products, distances would lose half of their digits.
 _DIRECT = "donot_use_mm_for_euclid_dist"
-# Stands for the distance to what is not there; infinity times zero would be no number.
-_FAR = 1e30
 
 
 def kth_neighbour_distances(states: Tensor, k: int, *, progress: Progress = silent) -> Tensor:
@@ -69,97 +66,125 @@ def _by_tree(states: Tensor, k: int, progress: Progress) -> Tensor:
 
 
 def _by_products(states: Tensor, k: int, progress: Progress) -> Tensor:
-    size = min(_ROWS, max(1, _TABLE // len(states)))
-    search = _ProductSearch(states, size, min(k + 1 + _SPARE, len(states)))
-    pieces = []
-    for rows in torch.arange(len(states)).split(size):
-        progress(int(rows[0]), len(states))
-        pieces.append(search(rows, k))
-    distances, certain = (torch.cat(parts) for parts in zip(*pieces, strict=True))
-    precise = search.precise
+    # Rounding errors grow with the norms, which are smallest around the mean.
+    precise = states.double()
+    precise = precise - precise.mean(0)
+    candidates, bound = _search(precise, min(k + 1 + _SPARE, len(states)), progress)
+    size = max(1, _MEASURED // (candidates.shape[1] * precise.shape[1]))
+    distances = torch.cat(
+        [
+            _measure(some.unsqueeze(1), precise[others], k).squeeze(1)
+            for some, others in zip(precise.split(size), candidates.split(size), strict=True)
+        ]
+    )
+    certain = distances.square() <= bound
     for rows in (~certain).nonzero().squeeze(1).split(max(1, _TABLE // precise.numel())):
-        table = torch.cdist(precise[rows], precise, compute_mode=_DIRECT)
-        distances[rows] = table.kthvalue(k + 1, dim=1).values
+        distances[rows] = _measure(precise[rows], precise, k)
     return distances
 
 
-class _ProductSearch:
-    """Finds nearest states by |y|^2 / 2 - xy, which orders the states y by their distance to x.
+def _measure(states: Tensor, others: Tensor, k: int) -> Tensor:
+    """Distances [*, n] to the k-th nearest of others [*, m, F], after the state itself."""
+    return torch.cdist(states, others, compute_mode=_DIRECT).kthvalue(k + 1, dim=-1).values
 
-    Searching all products takes longer than computing them. So minima over groups of states, and
-    over groups of groups, are taken while a tile is in the cache, and the search descends from the
-    least of them to their members. The members of a group are spread over its tile, because minima
-    are fastest across whole rows.
+
+def _search(states: Tensor, number: int, progress: Progress) -> tuple[Tensor, Tensor]:
+    """Find the nearest states by |x|^2 / 2 + |y|^2 / 2 - xy, half of the squared distance.
+
+    A tile of these serves the states of its rows and those of its columns, so that half of the
+    tiles will do. The states are shuffled, because then ever fewer are nearer than those before.
 
     Args:
-        states: states [n, F].
-        rows: for how many of them to search at once.
-        candidates: how many of the nearest are measured in float64.
+        states: states [n, F], float64, around their mean.
+        number: how many to find.
+        progress: is told how many states are done, and of how many.
+
+    Returns:
+        The nearest of each state [n, number], and the square [n] of a distance below which there
+        is surely no other.
+    """
+    order = torch.randperm(len(states), generator=torch.Generator().manual_seed(0))
+    norms = states.square().sum(1)
+    # Whole tiles, filled up with states that are farther than any. If that is infinite, no score
+    # is to be trusted, and neither is any below.
+    fill, far = -len(states) % _TILE, float((4 * norms.max() + 1).float())
+    points = F.pad(states[order].float(), (0, 0, 0, fill))
+    halves = F.pad(norms[order] / 2, (0, fill), value=far).float()
+    halves, ones = halves.unsqueeze(1), torch.ones(len(points), 1)
+    rows = torch.cat([points, halves, ones], 1).split(_TILE)
+    columns = torch.cat([-points, ones, halves], 1).split(_TILE)
+    nearest = [_Nearest(number) for _ in rows]
+    pairs = torch.combinations(torch.arange(len(rows)), with_replacement=True).tolist()
+    scores = torch.empty(_TILE, _TILE)
+    for done, (i, j) in enumerate(pairs):
+        progress(done * len(states) // len(pairs), len(states))
+        torch.mm(rows[i], columns[j].T, out=scores)
+        nearest[i].add(scores, scores.unflatten(1, (_GROUP, -1)).amin(1), j * _TILE)
+        if i != j:
+            nearest[j].add(scores.T, scores.unflatten(0, (_GROUP, -1)).amin(0).T, i * _TILE)
+    found = [some.drop() for some in nearest]
+    index, limit = (torch.cat(parts)[order.argsort()] for parts in zip(*found, strict=True))
+    # Higham's bound on the rounding error of an inner product.
+    unit = torch.finfo(torch.float32).eps / 2
+    error = 1.1 * (states.shape[1] + 4) * unit * far
+    return order[index], (2 * limit.double() - error).clamp(min=0)
+
+
+class _Nearest:
+    """The nearest of those that a tile of states has met.
+
+    Searching all scores takes longer than computing them. So what is searched first are the minima
+    of groups, and only for what is nearer than the farthest that is kept.
+
+    Args:
+        number: how many to keep.
     """
 
-    def __init__(self, states: Tensor, rows: int, candidates: int) -> None:
-        # Rounding errors grow with the norms, which are smallest around the mean.
-        precise = states.double()
-        self.precise = precise - precise.mean(0)
-        self.norms = self.precise.square().sum(1)
-        self.candidates = candidates
-        # Higham's bound on the rounding error of an inner product.
-        unit = torch.finfo(torch.float32).eps / 2
-        self.error = float(4 * (states.shape[1] + 4) * unit * self.norms.max())
-        # Whole tiles; the last feature adds half of the squared norm.
-        filled = F.pad(self.precise.float(), (0, 1, 0, -len(states) % _TILE))
-        filled[:, -1] = _FAR
-        filled[: len(states), -1] = self.norms / 2
-        self.tiles = [tile.T.contiguous() for tile in filled.split(_TILE)]
-        # The products, and the minima above them.
-        widths = (_TILE, _TILE // _GROUP, _TILE // _GROUP**2)
-        self.levels = [torch.empty(len(self.tiles), rows, width) for width in widths]
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.scores = torch.full((_TILE, number + _WAITING), torch.inf)
+        self.index = torch.zeros(_TILE, number + _WAITING, dtype=torch.int)
+        self.count = torch.zeros(_TILE, dtype=torch.long)
+        self.limit = torch.full((_TILE,), torch.inf)
 
-    def __call__(self, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Distances [rows] to the k-th nearest other state, and whether they are exact for sure."""
-        self._fill(rows)
-        *below, top = (level[:, : len(rows)] for level in self.levels)
-        flat = top.transpose(0, 1).flatten(1)
-        chosen, bound = _least(flat, self.candidates)
-        tile, column = chosen // top.shape[2], chosen % top.shape[2]
-        row = torch.arange(len(rows)).unsqueeze(1)
-        for level in reversed(below):
-            offsets = torch.arange(0, level.shape[2], level.shape[2] // _GROUP)
-            column = (column.unsqueeze(2) + offsets).flatten(1)
-            tile = tile.repeat_interleave(_GROUP, dim=1)
-            chosen, others = _least(level[tile, row, column], self.candidates)
-            tile, column = tile.gather(1, chosen), column.gather(1, chosen)
-            bound = torch.minimum(bound, others)
-        index = tile * _TILE + column
-        size = max(1, _MEASURED // (index.shape[1] * self.precise.shape[1]))
-        pieces = zip(rows.split(size), index.split(size), strict=True)
-        distances = torch.cat([self._measure(some, others, k) for some, others in pieces])
-        limit = 2 * bound.double() + self.norms[rows] - self.error
-        return distances, distances.square() <= limit.clamp(min=0)
+    def add(self, scores: Tensor, minima: Tensor, first: int) -> None:
+        """Meet others.
 
-    def _fill(self, rows: Tensor) -> None:
-        """Compute the products of some states with all, and their minima."""
-        own = F.pad(self.precise[rows].float().neg_(), (0, 1), value=1.0)
-        for tile, *levels in zip(self.tiles, *self.levels, strict=True):
-            products, *minima = (level[: len(rows)] for level in levels)
-            torch.mm(own, tile, out=products)
-            for level in minima:
-                torch.amin(products.unflatten(1, (_GROUP, -1)), 1, out=level)
-                products = level
+        Args:
+            scores: the scores of each state with each other [tile, tile].
+            minima: their minima [tile, groups]. The members of a group are spread over the tile,
+                because minima are fastest across whole rows.
+            first: the index of the first of the others.
+        """
+        groups = minima.shape[1]
+        if not self.count.any() and self.number <= groups:
+            # In as many groups there is one that is as near as this.
+            least = minima.contiguous().kthvalue(self.number, dim=1).values
+            self.limit = least.nextafter(torch.tensor(torch.inf))
+        row, group = (minima < self.limit.unsqueeze(1)).contiguous().nonzero().T
+        members = scores.unflatten(1, (-1, groups))[row, :, group]
+        hit, member = (members < self.limit[row].unsqueeze(1)).nonzero().T
+        self._keep(row[hit], members[hit, member], first + member * groups + group[hit])
 
-    def _measure(self, rows: Tensor, index: Tensor, k: int) -> Tensor:
-        """Distances [rows], in float64, to the k-th nearest other of some states."""
-        beyond = index >= len(self.precise)
-        others = self.precise[index.clamp(max=len(self.precise) - 1)]
-        own = self.precise[rows].unsqueeze(1)
-        distances = torch.cdist(own, others, compute_mode=_DIRECT).squeeze(1)
-        return distances.masked_fill(beyond, torch.inf).kthvalue(k + 1, dim=1).values
+    def drop(self) -> tuple[Tensor, Tensor]:
+        """Keep the nearest only: their indices [tile, number], and the farthest's score [tile]."""
+        scores, chosen = self.scores.topk(self.number, dim=1, largest=False)
+        index = self.index.gather(1, chosen)
+        self.scores = F.pad(scores, (0, _WAITING), value=torch.inf)
+        self.index = F.pad(index, (0, _WAITING))
+        self.count, self.limit = self.count.clamp(max=self.number), scores[:, -1]
+        return index.long(), self.limit
 
-
-def _least(values: Tensor, number: int) -> tuple[Tensor, Tensor]:
-    """Where the least values of each row are [n, number], and the least of the others [n]."""
-    if values.shape[1] <= number:
-        index = torch.arange(values.shape[1]).expand(len(values), -1)
-        return index, values.new_full((len(values),), torch.inf)
-    least, index = values.topk(number + 1, dim=1, largest=False)
-    return index[:, :-1], least[:, -1]
+    def _keep(self, row: Tensor, scores: Tensor, index: Tensor) -> None:
+        """Write what was found behind what is there; the rows are in order."""
+        new = row.bincount(minlength=_TILE)
+        place = torch.arange(len(row)) + (self.count - new.cumsum(0) + new)[row]
+        self.count += new
+        missing = int(self.count.max()) - self.scores.shape[1]
+        if missing > 0:
+            self.scores = F.pad(self.scores, (0, missing), value=torch.inf)
+            self.index = F.pad(self.index, (0, missing))
+        self.scores[row, place] = scores
+        self.index[row, place] = index.int()
+        if missing > 0:
+            self.drop()

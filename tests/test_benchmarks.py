@@ -96,6 +96,15 @@ def test_humanoid_rows():
     assert [line.most_ratio is not None for line in rows] == [True, False, False]
 
 
+def test_humanoid_training_rows(monkeypatch):
+    training = pytest.importorskip("benchmarks.humanoid_training", reason="needs the extra 'dev'")
+    for name, size in {"ENVS": 2, "STEPS": 4, "EPOCHS": 1, "MINIBATCHES": 1, "STATES": 20}.items():
+        monkeypatch.setattr(training, name, size)
+    rows = list(training.against_baselines(rounds=1))
+    assert_well_formed(rows)
+    assert [line.most_ratio for line in rows] == [0.5, None, None]
+
+
 def test_memory_rows(monkeypatch):
     monkeypatch.setattr(components, "in_fresh_process", here)
     rows = list(components.rbf_memory(states=50, features=3, sizes=(100, 400)))

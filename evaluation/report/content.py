@@ -60,7 +60,7 @@ def page_content(
             }
             for policy, curve in zip(population, curves, strict=True)
         ],
-        "certificate": _verdicts(certificate, least),
+        "certificate": _verdicts(certificate),
         "matrices": _matrices(population, certificate, seed),
         "plane": plane_content(population, find_plane(population)),
         "features": feature_content(population),
@@ -95,11 +95,10 @@ def _certificate(population: Population, least: float, seed: int) -> Certificate
         return certify(episodes, least=least, seed=seed, progress=progress)
 
 
-def _verdicts(certificate: Certificate | None, least: float) -> dict[str, Any] | None:
+def _verdicts(certificate: Certificate | None) -> dict[str, Any] | None:
     if certificate is None:
         return None
     return {
-        "least": least,
         "strategies": certificate.strategies,
         "pairs": [{**vars(pair), "verdict": pair.verdict} for pair in certificate.pairs],
     }

@@ -60,6 +60,12 @@ def main(command: DictConfig) -> None:
     """
     if command.extend is not None or command.iterations != 2:
         raise RunError("A calibration compares two policies: leave out extend and iterations.")
+    if command.resume is None and command.env.views is not None:
+        raise RunError(
+            f"{command.env.name} is compared by pictures of a few states, and a calibration looks "
+            "at all of them, which takes too long: set measure.delta and measure.alpha yourself, "
+            "from the distances that a short launch/itr.py reports."
+        )
     names = [field.name for field in fields(Options)]
     options = Options(**{name: command[name] for name in names})
     options.check()

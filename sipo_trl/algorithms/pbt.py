@@ -197,10 +197,7 @@ class Population:
         return self.config.measure.make(references, horizon=self.config.env.horizon)
 
     def _make_env(self, member: int) -> EnvBase:
-        collector = self.config.collector
-        env = self.config.env.make(
-            collector.num_envs, seed=self.config.seed, device=collector.device
-        )
+        env = self.config.make_env()
         env.set_seed(derive_seed(self.config.seed, "env", member))
         return env
 

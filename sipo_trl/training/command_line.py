@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sipo_trl.archive import ArchiveError
+from sipo_trl.envs import EnvError
 from sipo_trl.envs.config import ENVS
 from sipo_trl.training.config import MEASURES, ITRConfig
 from sipo_trl.training.run_folder import RunError
@@ -43,7 +44,7 @@ def launch(program: str, schema: type, main: Callable[[DictConfig], None]) -> No
         try:
             _validate(config)
             main(config)
-        except (RunError, ArchiveError) as error:
+        except (RunError, ArchiveError, EnvError) as error:
             _fail(str(error))
         except KeyboardInterrupt:
             _fail("Stopped at once: resume= goes on from the last checkpoint.")

@@ -11,6 +11,7 @@ from typing import Any
 
 from omegaconf import MISSING
 from torch import Tensor
+from torchrl.envs import EnvBase
 
 from sipo_trl.archive import Archive
 from sipo_trl.envs.config import EnvConfig
@@ -268,6 +269,18 @@ class ITRConfig:
     """How many policies the archive is to hold."""
     seed: int = 0
     """Decides everything."""
+
+    def make_env(self, num_envs: int | None = None) -> EnvBase:
+        """The environment, or one sentence for what is missing or set wrong.
+
+        Args:
+            num_envs: number of copies; as many as a batch is collected with if ``None``.
+        """
+        device = self.collector.device
+        try:
+            return self.env.make(num_envs or self.collector.num_envs, seed=self.seed, device=device)
+        except (ImportError, RuntimeError, ValueError) as error:
+            raise RunError(str(error)) from error
 
     def make_measure(self, references: Archive | Sequence[Tensor]) -> StateDistanceMeasure:
         """The measure against earlier policies, of this environment's diversity states.

@@ -21,7 +21,7 @@ def evaluate_entry(config: ITRConfig, archive: Archive, actor: Actor) -> Evaluat
     entry = config.algorithm.entry
     with torch.random.fork_rng():
         torch.manual_seed(derive_seed(config.seed, "evaluation", len(archive)))
-        env = config.env.make(entry.episodes, seed=config.seed, device=config.collector.device)
+        env = config.make_env(entry.episodes)
         return evaluate(
             remembering(env, actor),
             actor,

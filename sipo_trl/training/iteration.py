@@ -200,9 +200,7 @@ class Iteration:
         self.progress.attempt_frames = self.progress.held = 0
         self.progress.promising = False
         seed_everything(derive_seed(config.seed, self.index, self.progress.attempt))
-        env = config.env.make(
-            config.collector.num_envs, seed=config.seed, device=config.collector.device
-        )
+        env = config.make_env()
         env.set_seed(derive_seed(config.seed, "env", self.index, self.progress.attempt))
         return Attempt(config, env, config.make_measure(self.archive))
 

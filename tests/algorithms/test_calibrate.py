@@ -355,3 +355,10 @@ def test_watched_settings_are_kept_as_plain_data() -> None:
     assert isinstance(config.measure, WatchConfig)
     watched = config.as_dict()["measure"]["watched"]
     assert [some["variance"] for some in watched.values()] == list(calibration.VARIANCES)
+
+
+def test_what_is_compared_by_pictures_is_refused() -> None:
+    env = {"name": "humanoid_visual", "views": 256}
+    command = OmegaConf.create({"extend": None, "resume": None, "iterations": 2, "env": env})
+    with pytest.raises(RunError, match=r"humanoid_visual is compared by pictures .* set measure"):
+        program.main(command)

@@ -62,7 +62,9 @@ def test_more_is_asked_less_is_distinct():
     population = [episodes(0.0), episodes(1.0)]
     (pair,) = certify(population, least=0.0).pairs
     assert pair.distinct
-    assert not certify(population, least=pair.low).pairs[0].distinct
+    (same,) = certify(population, least=1.0).pairs
+    assert not same.distinct
+    assert same.limit > pair.low > pair.limit
 
 
 def test_a_straight_path_in_another_direction_is_distinct():
@@ -72,6 +74,49 @@ def test_a_straight_path_in_another_direction_is_distinct():
 
     verdicts = [certify([path(0), path(angle)]).pairs[0].distinct for angle in (5, 10, 30, 90)]
     assert verdicts == [False, False, True, True]
+
+
+def wanderers(shift, *, number=8, features=40, steps=30):
+    """Many features, each of which wanders by itself; the first is shifted by the policy."""
+    walks = torch.randn(number, steps, features).cumsum(1) / steps**0.5
+    walks += 0.3 * torch.randn(number, 1, features)
+    walks[..., 0] += shift
+    return list(walks)
+
+
+def test_one_of_many_features_is_enough_if_it_differs_plainly():
+    (pair,) = certify([wanderers(0.0, number=16), wanderers(2.5, number=16)], resamples=300).pairs
+    assert pair.distance < 0.1  # diluted by the others
+    assert pair.distinct
+
+
+def test_the_limit_counts_directions_not_features():
+    states = [torch.randn(64, 10) for _ in range(60)]
+    other = [torch.randn(64, 10) + 5 for _ in range(60)]
+    (pair,) = certify([states, other], resamples=100).pairs
+    assert pair.limit == pytest.approx(0.1 / 10, rel=0.05)
+    repeated = [[torch.cat([each, each], 1) for each in some] for some in (states, other)]
+    assert certify(repeated, resamples=100).pairs[0].limit == pytest.approx(pair.limit, rel=1e-6)
+
+
+@pytest.mark.parametrize("number", [2, 3, 6, 16])
+def test_halves_of_one_policy_are_rarely_taken_for_distinct(number):
+    torch.manual_seed(number)
+    found = [
+        certify([wanderers(0.0, number=number), wanderers(0.0, number=number)], resamples=100)
+        for _ in range(15)
+    ]
+    assert sum(certificate.pairs[0].distinct for certificate in found) <= 2
+
+
+@pytest.mark.parametrize(("number", "shift"), [(3, 6.0), (6, 4.0), (24, 2.0)])
+def test_a_plain_difference_needs_few_episodes(number, shift):
+    torch.manual_seed(number)
+    found = [
+        certify([wanderers(0.0, number=number), wanderers(shift, number=number)], resamples=100)
+        for _ in range(10)
+    ]
+    assert sum(certificate.pairs[0].distinct for certificate in found) >= 9
 
 
 @settings(max_examples=10, deadline=None)
@@ -97,7 +142,7 @@ def test_a_duplicate_policy_adds_no_strategy(shifts, seed):
 def test_the_largest_set_is_the_largest(population):
     number, edges = population
     pairs = [
-        PairVerdict(i, j, 0.0, 0.0, 0.0, distinct)
+        PairVerdict(i, j, 0.0, 0.0, 0.0, 0.0, distinct)
         for (i, j), distinct in zip(combinations(range(number), 2), edges, strict=True)
     ]
     apart = {(pair.first, pair.second) for pair in pairs if pair.distinct}

@@ -45,10 +45,31 @@ def test_where_float32_cannot_tell_float64_decides():
     torch.testing.assert_close(ours, exact.kthvalue(13, dim=1).values, rtol=1e-9, atol=0)
 
 
-def test_more_states_than_one_table_holds(monkeypatch):
-    states = torch.randn(700, 20)
+@pytest.mark.parametrize("k", [3, 12, 150])
+def test_more_states_than_one_tile_holds(monkeypatch, k):
+    monkeypatch.setattr(neighbours, "_TILE", 128)
+    for states in (torch.randn(1000, 20), with_ties(torch.randn(400, 20))):
+        ours = kth_neighbour_distances(states, k)
+        np.testing.assert_allclose(ours.numpy(), brute(states, k), rtol=0, atol=1e-6)
+
+
+def test_states_that_come_ever_nearer_to_each_other(monkeypatch):
+    monkeypatch.setattr(neighbours, "_TILE", 128)
+    states = torch.randn(900, 20) * torch.linspace(5, 0.01, 900).unsqueeze(1)
+    ours = kth_neighbour_distances(states, 12)
+    np.testing.assert_allclose(ours.numpy(), brute(states, 12), rtol=0, atol=1e-6)
+
+
+def test_states_beyond_float32():
+    states = 1e25 * torch.randn(300, 20, dtype=torch.float64)
+    np.testing.assert_allclose(kth_neighbour_distances(states, 5).numpy(), brute(states, 5))
+
+
+def test_more_doubtful_states_than_one_table_holds(monkeypatch):
+    states = 10 + 1e-5 * torch.randn(300, 20, dtype=torch.float64)
+    states[:150] -= 20
     whole = kth_neighbour_distances(states, 12)
-    monkeypatch.setattr(neighbours, "_TABLE", 5000)
+    monkeypatch.setattr(neighbours, "_TABLE", 50_000)
     assert torch.equal(kth_neighbour_distances(states, 12), whole)
 
 
@@ -91,7 +112,8 @@ def test_nan_is_refused():
         kth_neighbour_distances(torch.tensor([[0.0], [float("nan")], [1.0]]), 1)
 
 
-def test_progress_is_told():
+def test_progress_is_told(monkeypatch):
+    monkeypatch.setattr(neighbours, "_TILE", 128)
     told = []
-    kth_neighbour_distances(torch.randn(1100, 20), 3, progress=lambda *done: told.append(done))
-    assert told == [(0, 1100), (512, 1100), (1024, 1100)]
+    kth_neighbour_distances(torch.randn(500, 20), 3, progress=lambda *done: told.append(done))
+    assert told == [(50 * tile, 500) for tile in range(10)]

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 
 from sipo_trl.algorithms import run_itr
 from sipo_trl.archive import ArchiveError
+from sipo_trl.envs import EnvError
 from sipo_trl.training import RunError, RunFolder
 from sipo_trl.training.command_line import launch
 from sipo_trl.training.program import Command, execute
@@ -225,3 +226,26 @@ def test_ctrl_c_saves_and_tells_how_to_go_on(call, tmp_path) -> None:
     folder.rewrite(iterations=done + 1)
     assert call(f"resume={run}")[0] == 0
     assert len(folder.archive) == done + 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (["env.backend=bullet"], "backend is 'bullet': choose from mujoco, mujoco_warp, or"),
+        (["env.backend=isaacgym"], "env.backend=isaacgym needs env.isaac_python=PATH"),
+        (["env.backend=isaacgym", "env.isaac_python=nowhere"], "isaac_python='nowhere' cannot be"),
+        (["env.backend=isaaclab"], "backend isaaclab needs Isaac Lab"),
+    ],
+)
+def test_an_environment_that_cannot_be_made_is_one_sentence(call, settings, sentence):
+    code, _, errors = call("+env=humanoid", "collector.num_envs=2", *settings)
+    assert code == 2
+    assert errors.startswith(sentence)
+    assert errors.count("\n") == 1
+
+
+def test_an_engine_that_fails_on_the_way_is_no_traceback(call):
+    def main(config: DictConfig) -> None:
+        raise EnvError("The engine ended: start it again.")
+
+    assert call(*SMALL, main=main) == (2, "", "The engine ended: start it again.\n")

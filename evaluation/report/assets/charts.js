@@ -108,7 +108,7 @@ function distributionOptions() {
 }
 
 function intervalOptions() {
-  const { pairs, least } = content.certificate;
+  const { pairs } = content.certificate;
   const sorted = [...pairs].sort((a, b) => a.distance - b.distance);
   const names = sorted.map((pair) => `${pair.first + 1} – ${pair.second + 1}`);
   const tone = (pair) => css(pair.distinct ? "--good" : "--warn");
@@ -116,9 +116,9 @@ function intervalOptions() {
     grid: { left: 64, right: 18, top: 8, bottom: 40 },
     tooltip: { formatter: ({ dataIndex }) => {
       const pair = sorted[dataIndex];
-      return `${labels[pair.first]} and ${labels[pair.second]}<br><b>${number(pair.distance)}</b> (${number(pair.low)} to ${number(pair.high)}): ${pair.verdict}`;
+      return `${labels[pair.first]} and ${labels[pair.second]}<br><b>${number(pair.distance)}</b> (${number(pair.low)} to ${number(pair.high)}), limit ${number(pair.limit)}: ${pair.verdict}`;
     } },
-    xAxis: { type: "value", min: (v) => Math.min(0, Math.floor(10 * v.min) / 10), max: 1, name: "distance, with its 95 % interval", nameLocation: "middle", nameGap: 26 },
+    xAxis: { type: "value", min: (v) => Math.min(0, Math.floor(10 * v.min) / 10), max: 1, name: "distance, its 95 % interval, and its limit", nameLocation: "middle", nameGap: 26 },
     yAxis: { type: "category", data: names, axisLabel: { color: css("--ink"), interval: 0 } },
     series: [
       { type: "custom", data: sorted.map((pair, n) => [pair.low, n, pair.high]), encode: { x: [0, 2], y: 1 }, renderItem: (params, api) => {
@@ -126,8 +126,8 @@ function intervalOptions() {
         const [x1] = api.coord([api.value(2), api.value(1)]);
         return { type: "line", shape: { x1: x0, y1: y, x2: Math.max(x1, x0 + 1), y2: y }, style: { stroke: tone(sorted[params.dataIndex]), lineWidth: 5, lineCap: "round", opacity: 0.45 } };
       } },
-      { type: "scatter", symbolSize: 9, data: sorted.map((pair, n) => ({ value: [pair.distance, n], itemStyle: { color: tone(pair) } })),
-        markLine: { silent: true, symbol: "none", lineStyle: { color: css("--soft"), type: "dashed" }, label: { formatter: "least", color: css("--soft"), position: "insideEndTop" }, data: [{ xAxis: least }] } },
+      { type: "scatter", symbolSize: 9, data: sorted.map((pair, n) => ({ value: [pair.distance, n], itemStyle: { color: tone(pair) } })) },
+      { type: "scatter", silent: true, symbol: "rect", symbolSize: [2, 18], itemStyle: { color: css("--soft") }, data: sorted.map((pair, n) => [pair.limit, n]) },
     ],
   };
 }

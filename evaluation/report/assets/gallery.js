@@ -133,8 +133,8 @@ function fillCertificate() {
   const pairs = content.certificate?.pairs ?? [];
   $("certificate").hidden = !pairs.length;
   if (!pairs.length) return;
-  const { least, strategies } = content.certificate;
-  $("certificate-about").textContent = `Two policies are distinct if their distance on ${content.origin} is above ${least}, with its whole interval. `
+  const { strategies } = content.certificate;
+  $("certificate-about").textContent = `Two policies are distinct if their distance on ${content.origin} is above its limit, with its whole interval. `
     + `The largest set of policies that are all distinct from each other: ${strategies.map((index) => index + 1).join(", ")}.`;
   $("intervals").style.height = `${70 + 24 * pairs.length}px`;
   chart("intervals", intervalOptions);

@@ -10,6 +10,8 @@ from sipo_trl.envs.humanoid.task import HumanoidTask
 from sipo_trl.envs.locomotion import LocomotionEnv, RolloutSimulator, Simulator, WarpSimulator
 
 Backend = Literal["mujoco", "mujoco_warp"]
+# Those of environments of their own, with the same task and keys.
+_OTHERS = {"isaacgym": "IsaacGymHumanoidEnv", "isaaclab": "IsaacLabHumanoidEnv"}
 
 
 class HumanoidEnv(LocomotionEnv):
@@ -55,7 +57,11 @@ class HumanoidEnv(LocomotionEnv):
             count = torch.Size(batch_size).numel()
             simulator = WarpSimulator(model, frame_skip=FRAME_SKIP, num_envs=count, device=device)
         elif backend != "mujoco":
-            raise ValueError(f"backend is {backend!r}: choose from {', '.join(get_args(Backend))}.")
+            others = ", ".join(f"{name} ({env})" for name, env in _OTHERS.items())
+            raise ValueError(
+                f"backend is {backend!r}: choose from {', '.join(get_args(Backend))}, or, as "
+                f"environments of their own, {others}."
+            )
         elif device.type != "cpu":
             raise ValueError(
                 f"device is {device}: the backend mujoco steps on the CPU; give device='cpu' or "

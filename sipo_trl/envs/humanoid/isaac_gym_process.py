@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
+from sipo_trl.envs.errors import EnvError
 from sipo_trl.envs.humanoid import isaac_gym_server as server
 
 LAST_LINES, LAST_BYTES = 20, 8192
@@ -79,7 +80,7 @@ class IsaacGymServer:
             )
         except OSError as error:
             self.close()
-            raise RuntimeError(
+            raise EnvError(
                 f"isaac_python={str(isaac_python)!r} cannot be started ({error.strerror}): give "
                 "the path of the Python interpreter that has Isaac Gym."
             ) from error
@@ -109,19 +110,19 @@ class IsaacGymServer:
             return
         self.close()
         if offer[0] != expected[0]:
-            raise RuntimeError(
+            raise EnvError(
                 f"Isaac Gym's server speaks version {offer[0]} of the protocol and this process "
                 f"version {expected[0]}: {server.__file__} was changed meanwhile; start anew."
             )
         sizes = "{} copies with {} observations and {} actions".format
-        raise RuntimeError(
+        raise EnvError(
             f"Isaac Gym's server offers {sizes(*offer[1:])} instead of {sizes(*expected[1:])}: "
             "use the humanoid of IsaacGymEnvs as it is."
         )
 
     def _command(self, command: int, argument: int = 0) -> None:
         if not self._close.alive:
-            raise RuntimeError("Isaac Gym's server was closed: make a new environment.")
+            raise EnvError("Isaac Gym's server was closed: make a new environment.")
         self._exchange(server.COMMAND.pack(command, argument), len(server.RECEIPT))
 
     def _exchange(self, message: bytes, size: int) -> bytes:
@@ -148,7 +149,7 @@ class IsaacGymServer:
         log = os.pread(self._log, LAST_BYTES, max(0, size - LAST_BYTES))
         self.close()
         lines = log.decode(errors="replace").splitlines()[-LAST_LINES:]
-        raise RuntimeError(
+        raise EnvError(
             f"Isaac Gym's server {event} ({_describe(self.process.returncode)}). Its last lines:\n"
             + "\n".join(lines or ["(none)"])
         )

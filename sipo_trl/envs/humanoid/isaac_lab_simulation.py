@@ -11,6 +11,7 @@ from tensordict import TensorDict
 from torch import Tensor
 from torchrl.envs.libs.isaac_lab import IsaacLabWrapper, _isaac_data_to_torch
 
+from sipo_trl.envs.errors import EnvError
 from sipo_trl.envs.humanoid.isaac import IsaacHumanoidEnv
 
 TASK = "Isaac-Humanoid-Direct-v0"
@@ -47,7 +48,7 @@ class IsaacLabSimulation:
             cls._only = cls(num_envs, device=device, horizon=horizon)
         only = cls._only
         if num_envs > only.num_envs or (device, horizon) != (only.device, only.horizon):
-            raise RuntimeError(
+            raise EnvError(
                 f"Isaac Lab simulates {only.num_envs} copies on {only.device} with "
                 f"horizon={only.horizon} in this process already, and can do so only once: "
                 f"{num_envs} copies on {device} with horizon={horizon} need a process of their own."

@@ -166,5 +166,5 @@ def test_what_cannot_be_is_refused():
         HumanoidEnv(batch_size=[2, 3])
     with pytest.raises(ValueError, match="horizon is 0"):
         HumanoidEnv(batch_size=[2], horizon=0)
-    with pytest.raises(ValueError, match="backend is 'bullet': choose from mujoco, mujoco_warp"):
+    with pytest.raises(ValueError, match=r"'bullet': .*mujoco, mujoco_warp.*isaacgym.*isaaclab"):
         HumanoidEnv(batch_size=[2], backend="bullet")
