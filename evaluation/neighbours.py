@@ -13,7 +13,7 @@ _QUERIES = 2**14
 # States of a tile, whose products stay in the cache; groups of this many are looked at as one.
 _TILE, _GROUP = 2048, 16
 # Candidates beyond the k + 1 that would do without rounding errors: fewer states are in doubt.
-_SPARE = 4
+_SPARE = 2
 # How many more candidates may gather before the farthest are dropped.
 _WAITING = 48
 # Elements of candidates, and of tables, that are measured at once: stays in the cache; in memory.
@@ -119,9 +119,9 @@ def _search(states: Tensor, number: int, progress: Progress) -> tuple[Tensor, Te
     for done, (i, j) in enumerate(pairs):
         progress(done * len(states) // len(pairs), len(states))
         torch.mm(rows[i], columns[j].T, out=scores)
-        nearest[i].add(scores, scores.unflatten(1, (_GROUP, -1)).amin(1), j * _TILE)
+        nearest[i].add_columns(scores, j * _TILE)
         if i != j:
-            nearest[j].add(scores.T, scores.unflatten(0, (_GROUP, -1)).amin(0).T, i * _TILE)
+            nearest[j].add_rows(scores, i * _TILE)
     found = [some.drop() for some in nearest]
     index, limit = (torch.cat(parts)[order.argsort()] for parts in zip(*found, strict=True))
     # Higham's bound on the rounding error of an inner product.
@@ -147,24 +147,37 @@ class _Nearest:
         self.count = torch.zeros(_TILE, dtype=torch.long)
         self.limit = torch.full((_TILE,), torch.inf)
 
-    def add(self, scores: Tensor, minima: Tensor, first: int) -> None:
-        """Meet others.
+    def add_columns(self, scores: Tensor, first: int) -> None:
+        """Meet the states of a tile's columns, the first of which has this index."""
+        # The members of a group are spread over the row: minima are fastest across whole vectors.
+        groups = scores.unflatten(1, (_GROUP, -1))
+        minima = groups.amin(1)
+        self._begin(minima)
+        row, group = (minima < self.limit.unsqueeze(1)).nonzero().T
+        hit, member, found = self._nearer(row, groups[row, :, group])
+        self._keep(row[hit], found, first + member * minima.shape[1] + group[hit])
 
-        Args:
-            scores: the scores of each state with each other [tile, tile].
-            minima: their minima [tile, groups]. The members of a group are spread over the tile,
-                because minima are fastest across whole rows.
-            first: the index of the first of the others.
-        """
-        groups = minima.shape[1]
-        if not self.count.any() and self.number <= groups:
+    def add_rows(self, scores: Tensor, first: int) -> None:
+        """Meet the states of a tile's rows: these are those of its columns."""
+        groups = scores.unflatten(0, (-1, _GROUP))
+        minima = groups.amin(1)
+        self._begin(minima.T)
+        # Group by group, so that their members are in the cache.
+        group, row = (minima < self.limit).nonzero().T
+        hit, member, found = self._nearer(row, groups[group, :, row])
+        row, order = row[hit].sort(stable=True)
+        self._keep(row, found[order], (first + group[hit] * _GROUP + member)[order])
+
+    def _begin(self, minima: Tensor) -> None:
+        if not self.count.any() and self.number <= minima.shape[1]:
             # In as many groups there is one that is as near as this.
             least = minima.contiguous().kthvalue(self.number, dim=1).values
             self.limit = least.nextafter(torch.tensor(torch.inf))
-        row, group = (minima < self.limit.unsqueeze(1)).contiguous().nonzero().T
-        members = scores.unflatten(1, (-1, groups))[row, :, group]
+
+    def _nearer(self, row: Tensor, members: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Those members [hits, group] that are near enough: whose, which, and their scores."""
         hit, member = (members < self.limit[row].unsqueeze(1)).nonzero().T
-        self._keep(row[hit], members[hit, member], first + member * groups + group[hit])
+        return hit, member, members[hit, member]
 
     def drop(self) -> tuple[Tensor, Tensor]:
         """Keep the nearest only: their indices [tile, number], and the farthest's score [tile]."""

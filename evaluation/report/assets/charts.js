@@ -83,7 +83,7 @@ function differenceOptions() {
         value: d.distance, name: d.name, feature: d.f,
         itemStyle: { color: css("--accent"), opacity: d.f === chosen.feature ? 1 : 0.5, borderRadius: [0, 5, 5, 0] },
       })),
-      label: { show: true, position: "right", color: css("--soft"), formatter: ({ value }) => number(value) },
+      label: { show: true, position: "right", opacity: 1, color: css("--soft"), formatter: ({ value }) => number(value) },
     }],
   };
 }
@@ -118,7 +118,7 @@ function intervalOptions() {
       const pair = sorted[dataIndex];
       return `${labels[pair.first]} and ${labels[pair.second]}<br><b>${number(pair.distance)}</b> (${number(pair.low)} to ${number(pair.high)}), limit ${number(pair.limit)}: ${pair.verdict}`;
     } },
-    xAxis: { type: "value", min: (v) => Math.min(0, Math.floor(10 * v.min) / 10), max: 1, name: "distance, its 95 % interval, and its limit", nameLocation: "middle", nameGap: 26 },
+    xAxis: { type: "value", min: (v) => Math.min(0, Math.floor(10 * v.min) / 10), max: (v) => Math.min(1, Math.ceil(11 * v.max) / 10), name: "distance, its 95 % interval, and its limit", nameLocation: "middle", nameGap: 26 },
     yAxis: { type: "category", data: names, axisLabel: { color: css("--ink"), interval: 0 } },
     series: [
       { type: "custom", data: sorted.map((pair, n) => [pair.low, n, pair.high]), encode: { x: [0, 2], y: 1 }, renderItem: (params, api) => {

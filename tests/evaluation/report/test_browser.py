@@ -157,6 +157,16 @@ def test_light_and_dark(visit, page_file):
     assert page.evaluate(ground) == dark
 
 
+def test_on_a_phone_controls_are_large_enough_for_fingers(visit, page_file):
+    page = visit(page_file, width=390, height=844, scheme="dark")
+    sizes = page.eval_on_selector_all(
+        "button, select, input",
+        "all => all.map(one => one.getBoundingClientRect()).map(box => [box.width, box.height])",
+    )
+    assert len(sizes) > 10
+    assert min(map(min, sizes)) >= 44
+
+
 def test_on_a_phone_nothing_sticks_out(visit, page_file):
     page = visit(page_file, width=360, height=740)
     assert page.evaluate("() => document.documentElement.scrollWidth") == 360
