@@ -28,6 +28,8 @@ from sipo_trl.envs.workers import WorkerPool
 from sipo_trl.models import make_actor, make_critic
 
 SCENARIO, AGENTS = "academy_3_vs_1_with_keeper", 3
+# Seconds in which the workers prepare the second episode of every match, which is done but once.
+PREPARATION = 5.0
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
@@ -42,6 +44,8 @@ def collection(envs: int, *, frames: int, rounds: int) -> Iterator[Row]:
     policy = recurrent_team(env)
     bare, limit = bare_engines(envs, frames=frames, workers=workers)
     wrapped = ParallelEnv(workers, lambda: SerialEnv(envs // workers, WrappedFootball))
+    env.reset()
+    time.sleep(PREPARATION)
     calls = {
         "ours": collect(env, policy, frames=frames),
         "limit": limit,

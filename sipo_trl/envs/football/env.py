@@ -92,7 +92,8 @@ class FootballEnv(EnvBase):
         shape = torch.Size(batch_size)
         _check(scenario, shape, frame_skip, diversity)
         super().__init__(batch_size=shape, device=torch.device(device or "cpu"))
-        self.agents, self.diversity = SCENARIOS[scenario].agents, diversity
+        self.scenario, self.frame_skip, self.diversity = scenario, frame_skip, diversity
+        self.agents = SCENARIOS[scenario].agents
         self.horizon = -(-HORIZON // frame_skip)
         set_football_specs(
             self, agents=self.agents, diversity=diversity_size(diversity, self.agents)

@@ -87,9 +87,17 @@ class Matches:
     Keyword Args:
         scenario: one of :data:`~sipo_trl.envs.football.SCENARIOS`.
         frame_skip: steps of the engine per action.
+        size: width and height of the engine's pictures; ``None`` for an engine that draws none.
     """
 
-    def __init__(self, arrays: dict[str, np.ndarray], *, scenario: str, frame_skip: int) -> None:
+    def __init__(
+        self,
+        arrays: dict[str, np.ndarray],
+        *,
+        scenario: str,
+        frame_skip: int,
+        size: tuple[int, int] | None = None,
+    ) -> None:
         import gfootball_engine as engine
 
         self.arrays, self.scenario, self.frame_skip = arrays, SCENARIOS[scenario], frame_skip
@@ -97,6 +105,10 @@ class Matches:
         self._actions = [getattr(engine.e_BackendAction, name) for name in ACTIONS]
         self._engine = engine.GameEnv()
         self._engine.game_config.physics_steps_per_frame = 10
+        if size is not None:
+            self._engine.game_config.render = True
+            self._engine.game_config.render_resolution_x = size[0]
+            self._engine.game_config.render_resolution_y = size[1]
         self._engine.start_game()
         self._engine.state = engine.GameState.game_running
         # An engine takes only matches of the scenario that it has played before.
