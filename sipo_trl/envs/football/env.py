@@ -73,6 +73,8 @@ class FootballEnv(EnvBase):
         torch.Size([2, 3, 3, 115])
     """
 
+    _has_frame_skip = True  # or else TorchRL would skip frames once more
+
     episode: Tensor
     clock: Tensor
     start_seed: Tensor
@@ -92,9 +94,8 @@ class FootballEnv(EnvBase):
         shape = torch.Size(batch_size)
         _check(scenario, shape, frame_skip, diversity)
         super().__init__(batch_size=shape, device=torch.device(device or "cpu"))
-        self.scenario, self.diversity = scenario, diversity
+        self.scenario, self.frame_skip, self.diversity = scenario, frame_skip, diversity
         self.agents = SCENARIOS[scenario].agents
-        self.skip = frame_skip  # TorchRL would skip frames once more if it found a `frame_skip`
         self.horizon = -(-HORIZON // frame_skip)
         set_football_specs(
             self, agents=self.agents, diversity=diversity_size(diversity, self.agents)

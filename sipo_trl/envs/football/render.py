@@ -58,7 +58,7 @@ def film_match(
     with set_exploration_type(ExplorationType.DETERMINISTIC):
         remembering(env, policy).rollout(steps, watched)
     pictures = [Image.fromarray(picture) for picture in _draw(base.scenario, states[::every])]
-    duration = STEP_MILLISECONDS * base.skip * every
+    duration = STEP_MILLISECONDS * base.frame_skip * every
     pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=duration, loop=0)
     return len(states)
 
