@@ -1,4 +1,4 @@
-"""Films of policies whose bodies can be drawn."""
+"""Films of policies whose bodies or matches can be drawn."""
 
 from pathlib import Path
 
@@ -8,7 +8,8 @@ from evaluation.population import InputError, Population
 from evaluation.progress import Progress, silent
 from evaluation.rollout import env_config, held_out_seed
 from sipo_trl.archive import ArchiveError
-from sipo_trl.envs.config import LocomotionConfig
+from sipo_trl.envs.config import FootballConfig, LocomotionConfig
+from sipo_trl.envs.football.render import film_match
 from sipo_trl.envs.humanoid.render import film
 
 
@@ -24,11 +25,11 @@ def film_policies(
         progress: is told how many policies are done, and of how many.
 
     Returns:
-        Why there are no films, if they cannot be made; ``None`` too where there is no body to see.
+        Why there are no films, if they cannot be made; ``None`` too where there is nothing to see.
     """
     try:
         settings = env_config(population.policies[0])
-        if not isinstance(settings, LocomotionConfig):
+        if not isinstance(settings, LocomotionConfig | FootballConfig):
             return None
         folder.mkdir(parents=True, exist_ok=True)
         for index, (policy, entry) in enumerate(
@@ -39,7 +40,8 @@ def film_policies(
             if not path.exists():
                 env = settings.make(1, seed=held_out_seed(seed, policy.name))
                 with torch.random.fork_rng(devices=[]):
-                    film(env, entry.load_policy(), path)
+                    make = film if isinstance(settings, LocomotionConfig) else film_match
+                    make(env, entry.load_policy(), path)
                 env.close()
         progress(len(population), len(population))
     except (ArchiveError, InputError, ImportError, RuntimeError) as error:

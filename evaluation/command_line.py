@@ -151,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FOLDER",
         help="rendered clips to show, named after the archive's entries: 0001.mp4, .webm, .webp or "
-        ".gif (default: clips/ in the run folder, where humanoids are filmed)",
+        ".gif (default: clips/ in the run folder, where humanoids and matches are filmed)",
     )
     return parser
 

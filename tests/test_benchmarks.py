@@ -285,3 +285,13 @@ def test_examples_in_docstrings(module):
 
 def run_examples(module: str) -> tuple[int, int]:
     return tuple(doctest.testmod(importlib.import_module(module)))
+
+
+def test_football_is_compared_with_the_engine_and_its_wrappers(monkeypatch):
+    pytest.importorskip("gfootball", reason="gfootball is not installed: run make football")
+    from benchmarks import football
+
+    monkeypatch.setattr(football, "PREPARATION", 0)
+    rows = list(football.collection(2, frames=2, rounds=1))
+    assert_well_formed(rows)
+    assert [line.most_ratio for line in rows] == [pytest.approx(1.25), pytest.approx(2 / 3)]

@@ -9,6 +9,7 @@ from torch import Tensor
 from evaluation.heatmap import position_heatmaps
 from evaluation.landmarks import layout
 from evaluation.population import InputError, Policy, Population
+from evaluation.routes import ball_route, policy_route
 from evaluation.rows import current_states
 from sipo_trl.envs.navigation import LANDMARK_RADIUS, ORIGIN_DISTANCE, TOUCH_DISTANCE
 
@@ -18,6 +19,9 @@ Kind = Literal["navigation", "football", "map", "projection"]
 _EPISODES, _STEPS, _POINTS = 12, 150, 40_000
 _BINS = 32
 _PITCH = ((-1.0, 1.0), (-0.42, 0.42))
+# Football's units are longer across the pitch than along it.
+_PITCH_ASPECT = 83.6 / 54.4
+_MATCHES = 3  # with more of them nobody could follow the ball
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ def plane_content(population: Population, plane: Plane) -> dict[str, Any]:
         "heatmaps": [heatmap.shares.round(5).tolist() for heatmap in heatmaps],
         "heatBounds": heatmaps[0].bounds,
         "paths": [
-            [_path(policy, places, rows, plane.kind) for rows in policy.episodes[:number]]
+            [_path(policy, places, rows, plane.kind) for rows in _shown(policy, plane)[:number]]
             for policy, places in zip(population, plane.places, strict=True)
         ],
     }
@@ -71,8 +75,34 @@ def plane_content(population: Population, plane: Plane) -> dict[str, Any]:
         content["landmarks"] = _landmarks(population)
         content["radius"] = LANDMARK_RADIUS
     elif plane.kind == "football":
-        content["bounds"] = _PITCH
+        content["bounds"] = _part_of_pitch(plane)
+        content["aspect"] = _PITCH_ASPECT
+        content["routes"] = [
+            _route(policy, places) for policy, places in zip(population, plane.places, strict=True)
+        ]
     return content
+
+
+def _shown(policy: Policy, plane: Plane) -> list[Tensor]:
+    """The episodes that are drawn: in football a few, won ones if there are any."""
+    if plane.kind != "football":
+        return policy.episodes
+    return (policy.won_episodes or policy.episodes)[:_MATCHES]
+
+
+def _part_of_pitch(plane: Plane) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The right half if nobody is ever in the left one, else all of it."""
+    left = min(float(places[..., 0].min()) for places in plane.places)
+    along, across = _PITCH
+    return (0.0 if left > 0 else along[0], along[1]), across
+
+
+def _route(policy: Policy, places: Tensor) -> list[int] | None:
+    """The policy's most frequent way of the ball, if it has won."""
+    ball = policy.column("ball").double()
+    won = policy.won_episodes if policy.won is not None else []
+    route = policy_route(ball_route(ball[rows], places[rows]) for rows in won)
+    return None if route is None else list(route)
 
 
 def _landmarks(population: Population) -> list[list[float]]:

@@ -6,6 +6,7 @@
   that environment workers need not load matplotlib);
 - :class:`HumanoidEnv`: a humanoid that walks towards a target, as in Isaac Gym;
   :class:`HumanoidVisualEnv`: the same, told apart by pictures;
+- :class:`FootballEnv`: Google Research Football, a team that learns to score;
 - :class:`RunningEnv`: gymnasium's half-cheetah, walker, ant and humanoid, many copies at once;
 - :class:`EnvError`: what is raised where an engine behind an environment fails;
 - :class:`GridWorld`: the paper's example for diversity measures, with its five policies
@@ -14,6 +15,7 @@
 """
 
 from sipo_trl.envs.errors import EnvError
+from sipo_trl.envs.football import FootballEnv
 from sipo_trl.envs.gridworld import GridWorld
 from sipo_trl.envs.gridworld_policies import GridPolicy, paper_policies
 from sipo_trl.envs.humanoid import HumanoidEnv, HumanoidVisualEnv
@@ -28,6 +30,7 @@ from sipo_trl.envs.one_dimensional import Solution, solve_itr, solve_pbt
 
 __all__ = [
     "EnvError",
+    "FootballEnv",
     "GridPolicy",
     "GridWorld",
     "HumanoidEnv",

@@ -4,12 +4,15 @@ const player = { time: 1, playing: false, shown: new Set(policies.map((p) => p.i
 const plane = content.plane;
 const longest = Math.max(...plane.paths.flat().map((path) => path.points.length));
 
-// The bounds, widened so that a unit is as long across as it is up.
-function view(width, height, bounds) {
+const pitch = plane.kind === "football";
+
+// The bounds, widened so that lengths across and up are in proportion.
+function view(width, height, bounds, aspect = 1) {
   let [[left, right], [low, high]] = bounds;
-  const unit = Math.max((right - left) / width, (high - low) / height) * 1.04;
+  const unit = Math.max((right - left) / width, (high - low) * aspect / height) * (pitch ? 1.12 : 1.04);
   const [x, y] = [(left + right) / 2, (low + high) / 2];
-  return { x: [x - unit * width / 2, x + unit * width / 2], y: [y - unit * height / 2, y + unit * height / 2] };
+  const tall = unit * height / aspect;
+  return { x: [x - unit * width / 2, x + unit * width / 2], y: [y - tall / 2, y + tall / 2] };
 }
 
 // All policies are in the same series: few large ones are drawn faster than many small ones.
@@ -29,16 +32,18 @@ function lines(until, style) {
 
 const heads = (until) => everyPath((path, index, name) => {
   const step = stepAt(path, until);
-  return path.points[step].filter((_, agent) => !path.alive || path.alive[step][agent])
-    .map((value) => ({ name, value, itemStyle: { color: colour(index) } }));
+  return path.points[step].map((value, agent) => ({ name, value, agent, itemStyle: { color: colour(index) } }))
+    .filter(({ agent }) => !path.alive || path.alive[step][agent]);
 });
 
 const balls = (until) => everyPath((path) => path.ball ? [path.ball[Math.min(path.ball.length - 1, stepAt(path, until))]] : []);
+const ballWays = (until) => everyPath((path) => path.ball ? [{ coords: path.ball.slice(0, Math.max(2, stepAt(path, until) + 1)) }] : []);
 
 // What moves, by the names under which the chart knows it.
 const moving = () => [
   { id: "walked", data: lines(player.time, { width: plane.paths[0].length > 4 ? 1.6 : 2.2, opacity: 0.75 }) },
   { id: "heads", data: heads(player.time) },
+  { id: "ballWays", data: ballWays(player.time) },
   { id: "balls", data: balls(player.time) },
 ];
 
@@ -63,38 +68,38 @@ function scenery() {
   const [[left, right], [low, high]] = plane.bounds;
   return {
     type: "custom", silent: true, z: 1, data: [[left, low]], renderItem: (_, api) => {
-      const [x0, y0] = api.coord([left, high]);
-      const [x1, y1] = api.coord([right, low]);
-      const children = [{ type: "rect", shape: { x: x0, y: y0, width: x1 - x0, height: y1 - y0 }, style: line }];
-      if (plane.kind === "football") {
-        const box = (sign) => {
-          const [a, b] = [api.coord([sign * 1, 0.24]), api.coord([sign * 0.7, -0.24])];
-          return { type: "rect", shape: { x: Math.min(a[0], b[0]), y: a[1], width: Math.abs(a[0] - b[0]), height: b[1] - a[1] }, style: line };
-        };
-        const [cx, cy] = api.coord([0, 0]);
-        children.push({ type: "line", shape: { x1: cx, y1: y0, x2: cx, y2: y1 }, style: line },
-          { type: "circle", shape: { cx, cy, r: api.size([0.13, 0])[0] }, style: line }, box(-1), box(1));
-      }
+      const box = (x0, y0, x1, y1) => {
+        const [[a, b], [c, d]] = [api.coord([x0, y0]), api.coord([x1, y1])];
+        return { type: "rect", shape: { x: Math.min(a, c), y: Math.min(b, d), width: Math.abs(a - c), height: Math.abs(b - d) }, style: line };
+      };
+      if (!pitch) return { type: "group", children: [box(left, low, right, high)] };
+      // In the engine's units: the field, its halves, both penalty areas, goal areas and goals.
+      const [cx, cy] = api.coord([0, 0]);
+      const children = [box(-1, -0.42, 0, 0.42), box(0, -0.42, 1, 0.42),
+        { type: "circle", shape: { cx, cy, r: api.size([0.168, 0])[0] }, style: line }];
+      for (const end of [-1, 1]) children.push(box(end, -0.241, end * 0.697, 0.241), box(end, -0.11, end * 0.899, 0.11), box(end, -0.044, end * 1.047, 0.044));
       return { type: "group", children };
     },
   };
 }
 
 function stage(drawn) {
-  const { x, y } = view(drawn.getWidth(), drawn.getHeight(), plane.bounds);
+  const { x, y } = view(drawn.getWidth(), drawn.getHeight(), plane.bounds, plane.aspect);
   const hidden = { axisLabel: { show: false }, splitLine: { show: false }, axisLine: { show: false } };
   const path = { type: "lines", coordinateSystem: "cartesian2d", polyline: true, silent: true };
-  const [walked, front, ball] = moving();
+  const [walked, front, ways, ball] = moving();
   const series = [
     { ...path, z: 2, data: lines(1, { width: 1.2, opacity: 0.16 }) },
     { ...path, z: 3, ...walked },
-    { type: "scatter", z: 4, symbolSize: 9, itemStyle: { borderColor: css("--panel"), borderWidth: 1.5 }, ...front },
-    { type: "scatter", z: 5, silent: true, symbolSize: 6, itemStyle: { color: css("--ink") }, ...ball },
+    { ...path, z: 3, lineStyle: { color: css("--ink"), width: 1.2, opacity: 0.55, type: "dashed" }, ...ways },
+    { type: "scatter", z: 4, symbolSize: pitch ? 16 : 9, itemStyle: { borderColor: css("--panel"), borderWidth: 1.5 }, ...front,
+      label: { show: pitch, formatter: ({ data }) => String(data.agent), color: css("--panel"), fontSize: 10, fontWeight: 600 } },
+    { type: "scatter", z: 5, silent: true, symbolSize: 7, itemStyle: { color: css("--panel"), borderColor: css("--ink"), borderWidth: 2 }, ...ball },
   ];
   if (plane.kind === "navigation") series.push({ type: "scatter", silent: true, z: 5, data: [[0, 0]], symbolSize: 11, itemStyle: { color: css("--panel"), borderColor: css("--ink"), borderWidth: 2 } });
   return {
     grid: { left: 0, right: 0, top: 0, bottom: 0 },
-    xAxis: { type: "value", min: x[0], max: x[1], ...hidden }, yAxis: { type: "value", min: y[0], max: y[1], ...hidden },
+    xAxis: { type: "value", min: x[0], max: x[1], ...hidden }, yAxis: { type: "value", min: y[0], max: y[1], inverse: pitch, ...hidden },
     tooltip: { trigger: "item", formatter: (item) => escapeHTML(item.name) },
     series: [scenery(), ...series],
   };
@@ -130,7 +135,9 @@ function startPlayer() {
   const titles = { navigation: "Where they go", football: "On the pitch", map: "Where they go", projection: "Their states, seen from the side that varies most" };
   $("stage-title").textContent = titles[plane.kind];
   policies.forEach(({ index, label }) => {
-    const chip = element("button", { type: "button", className: "chip", textContent: String(index + 1) });
+    const route = plane.routes?.[index];
+    const chip = element("button", { type: "button", className: "chip", textContent: String(index + 1) + (route ? `: ${route.join("→")}` : "") });
+    if (pitch) chip.title = route ? `The ball goes from player to player: ${route.join("→")}` : "has not won";
     chip.dataset.policy = index;
     chip.setAttribute("aria-pressed", "true");
     chip.setAttribute("aria-label", label);

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 import torch
-from evaluation_archives import index_columns
+from evaluation_archives import football_archive, index_columns
 
 from evaluation.command_line import main
 from evaluation.population import load_population
@@ -72,6 +72,17 @@ def test_every_domain_has_a_plane(name, kind, request):
     assert content["plane"]["kind"] == kind
     assert all(len(policy) == 3 or kind == "map" for policy in content["plane"]["paths"])
     json.dumps(content, allow_nan=False)
+
+
+def test_the_pitch_shows_won_matches_and_their_routes(tmp_path):
+    routes = [(0, 1, 2), (0, 2)]
+    football_archive(tmp_path, routes, wins=[True, False])
+    plane = page_content(load_population(tmp_path))["plane"]
+    assert plane["routes"] == [[0, 1, 2], None]
+    assert plane["bounds"] == ((-1.0, 1.0), (-0.42, 0.42))  # a player stands on the half-way line
+    assert [len(paths) for paths in plane["paths"]] == [3, 3]
+    ball = [point[:1] for point in plane["paths"][0][0]["ball"]]
+    assert ball == [[0.0], [0.5], [0.9]]
 
 
 def test_the_humanoids_features_have_names(humanoid):
