@@ -64,25 +64,30 @@ UNITS: dict[str, UnitType] = {
     unit.name: unit
     for unit in (
         UnitType(
-            name="marine", race="Terran", type_id=48, health=45, damage=6, cooldown=13.7, shown_cooldown=15,
+            name="marine", race="Terran", type_id=48,
+            health=45, damage=6, cooldown=13.7, shown_cooldown=15,
             range=5, speed=0.1406, radius=0.375,
         ),
         UnitType(
-            name="zealot", race="Protoss", type_id=73, health=100, shield=50, armour=1, damage=8, hits=2,
+            name="zealot", race="Protoss", type_id=73,
+            health=100, shield=50, armour=1, damage=8, hits=2,
             cooldown=19.3, shown_cooldown=22, range=0.1, speed=0.1406, radius=0.5,
         ),
         UnitType(
-            name="stalker", race="Protoss", type_id=74, health=80, shield=80, armour=1, damage=13, bonus=5,
+            name="stalker", race="Protoss", type_id=74,
+            health=80, shield=80, armour=1, damage=13, bonus=5,
             bonus_against="armoured", attribute="armoured", cooldown=30.0, shown_cooldown=35,
             range=6, speed=0.1844, radius=0.625,
         ),
         UnitType(
-            name="colossus", race="Protoss", type_id=4, health=200, shield=150, armour=1, damage=10, hits=2,
+            name="colossus", race="Protoss", type_id=4,
+            health=200, shield=150, armour=1, damage=10, hits=2,
             bonus=5, bonus_against="light", attribute="armoured", cooldown=24, shown_cooldown=24,
             range=7, speed=0.1406, radius=1, separation=0.75, splash=(2.8, 0.3), climbs=True,
         ),
         UnitType(
-            name="zergling", race="Zerg", type_id=105, health=35, damage=5, cooldown=11.1, shown_cooldown=11,
+            name="zergling", race="Zerg", type_id=105,
+            health=35, damage=5, cooldown=11.1, shown_cooldown=11,
             range=0.1, speed=0.184, radius=0.375, health_regeneration=0.38 / 22.4,
         ),
     )
