@@ -90,11 +90,11 @@ class GameProcess:
             self.process.wait(1)  # who closed the socket by ending has an exit code of its own
         log = os.pread(self._log, LAST_BYTES, max(0, os.fstat(self._log).st_size - LAST_BYTES))
         self.close()
-        lines = log.decode(errors="replace").splitlines()[-LAST_LINES:]
-        raise GameLost(
-            f"StarCraft II {event} ({_describe(self.process.returncode)}). Its last lines:\n"
-            + "\n".join(lines or ["(none)"])
-        )
+        lines = log.decode(errors="replace").splitlines()[-LAST_LINES:] or ["(it wrote nothing)"]
+        code = _describe(self.process.returncode)
+        error = GameLost(f"StarCraft II {event} ({code}). Its last line: {lines[-1]}")
+        error.add_note("\n".join(["Its last lines:", *lines]))
+        raise error
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
