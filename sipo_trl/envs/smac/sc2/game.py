@@ -12,7 +12,7 @@ import numpy as np
 from absl import flags
 from numpy.typing import NDArray
 from pysc2 import run_configs
-from pysc2.lib import remote_controller, sc_process
+from pysc2.lib import sc_process
 from s2clientprotocol import common_pb2, debug_pb2, raw_pb2, sc2api_pb2
 
 from sipo_trl.envs.smac.sc2.channel import GameSettings
@@ -135,17 +135,15 @@ class Game:
         data = self._controller.save_replay()
         return self._config.save_replay(data, str(folder), prefix)
 
-    def _commands(
-        self, action: NDArray, units: NDArray
-    ) -> Iterator[raw_pb2.ActionRawUnitCommand]:
+    def _commands(self, action: NDArray, units: NDArray) -> Iterator[raw_pb2.ActionRawUnitCommand]:
         """The orders, without any for those who do nothing."""
         moves = self.settings.moves
         for number, unit, tag in zip(action.tolist(), units, self._tags, strict=False):
             if number == STOP:
                 yield raw_pb2.ActionRawUnitCommand(ability_id=ABILITIES["stop"], unit_tags=[tag])
             elif FIRST_MOVE <= number < FIRST_MOVE + len(moves):
-                way = self.settings.move_amount * np.float32(moves[number - FIRST_MOVE])
-                x, y = (unit[-2:] + way).tolist()
+                way = np.asarray(moves[number - FIRST_MOVE], unit.dtype)
+                x, y = (unit[-2:] + self.settings.move_amount * way).tolist()
                 yield raw_pb2.ActionRawUnitCommand(
                     ability_id=ABILITIES["move"],
                     target_world_space_pos=common_pb2.Point2D(x=x, y=y),

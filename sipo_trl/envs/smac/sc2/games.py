@@ -6,7 +6,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from sipo_trl.envs.smac.battle_map import SIZE, MapSpec
-from sipo_trl.envs.smac.features import MOVES
 from sipo_trl.envs.smac.sc2 import channel
 from sipo_trl.envs.smac.sc2.installation import check_installation
 from sipo_trl.envs.smac.sc2.process import GameLost, GameProcess
 from sipo_trl.envs.smac.snapshot import Side
+from sipo_trl.envs.smac.view import MOVES
 
 MOVE_AMOUNT = 2.0
 LOOPS = 8

@@ -79,6 +79,8 @@ class GameProcess:
             self.close()
             raise
         if not answer:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(1)  # for an exit code of its own
             self._lose("ended")
 
     def close(self) -> None:
@@ -86,8 +88,6 @@ class GameProcess:
         self._close()
 
     def _lose(self, event: str) -> NoReturn:
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(1)  # who closed the socket by ending has an exit code of its own
         log = os.pread(self._log, LAST_BYTES, max(0, os.fstat(self._log).st_size - LAST_BYTES))
         self.close()
         lines = log.decode(errors="replace").splitlines()[-LAST_LINES:] or ["(it wrote nothing)"]

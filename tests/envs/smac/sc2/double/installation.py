@@ -8,9 +8,10 @@ from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Literal
 
+from s2clientprotocol import sc2api_pb2
+
 from double import executable
 from double.battle import BUILD, MAP_DATA, Battle
-from s2clientprotocol import sc2api_pb2
 
 Fault = Literal["die", "hang", "close", "garbage", "refuse"]
 

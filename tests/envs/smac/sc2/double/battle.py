@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from double.engine import Engine
 
+from double.engine import Engine
 from sipo_trl.envs.smac import Side, load_map
 from sipo_trl.envs.smac.sc2.messages import register_messages
 from sipo_trl.envs.smac.view import MOVES
