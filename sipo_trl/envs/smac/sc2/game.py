@@ -57,7 +57,7 @@ class Game:
         name = Path("SMAC_Maps", f"{self.settings.map_name}.SC2Map")
         create = sc2api_pb2.RequestCreateGame(
             local_map=sc2api_pb2.LocalMap(
-                map_path=str(Path(self._config.data_dir, "Maps", name)),
+                map_path=str(name),  # what replays show
                 map_data=self._config.map_data(str(name)),
             ),
             realtime=False,
