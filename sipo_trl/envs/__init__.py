@@ -6,12 +6,14 @@
   that environment workers need not load matplotlib);
 - :class:`HumanoidEnv`: a humanoid that walks towards a target, as in Isaac Gym;
   :class:`HumanoidVisualEnv`: the same, told apart by pictures;
+- :class:`FootballEnv`: Google Research Football, a team that learns to score;
 - :class:`RunningEnv`: gymnasium's half-cheetah, walker, ant and humanoid, many copies at once;
 - :class:`GridWorld`: the paper's example for diversity measures, with its five policies
   (:func:`paper_policies`) as :class:`GridPolicy`;
 - :func:`solve_pbt`, :func:`solve_itr`: the 1-D problem that both frameworks solve exactly.
 """
 
+from sipo_trl.envs.football import FootballEnv
 from sipo_trl.envs.gridworld import GridWorld
 from sipo_trl.envs.gridworld_policies import GridPolicy, paper_policies
 from sipo_trl.envs.humanoid import HumanoidEnv, HumanoidVisualEnv
@@ -25,6 +27,7 @@ from sipo_trl.envs.navigation import (
 from sipo_trl.envs.one_dimensional import Solution, solve_itr, solve_pbt
 
 __all__ = [
+    "FootballEnv",
     "GridPolicy",
     "GridWorld",
     "HumanoidEnv",

@@ -10,6 +10,9 @@ from omegaconf import MISSING
 from torch import Tensor
 from torchrl.envs import CatFrames, EnvBase, TransformedEnv
 
+from sipo_trl.envs.football import FootballEnv
+from sipo_trl.envs.football.scenario import DURATION
+from sipo_trl.envs.football.specs import Diversity
 from sipo_trl.envs.humanoid import (
     Backend,
     HumanoidEnv,
@@ -259,6 +262,66 @@ class HumanoidV5Config(RunningConfig):
     name: str = "humanoid_v5"
 
 
+@dataclass
+class FootballConfig(EnvConfig):
+    """The settings that all football scenarios share."""
+
+    horizon: int = DURATION
+    """The longest that an episode can be; follows from frame_skip."""
+    quick_frames: int = 1_000_000
+    full_frames: int = 25_000_000
+    solved: float | None = 1.6  # an episode that is won returns 2
+    columns: list[str] = field(default_factory=lambda: ["position", "ball"])
+    scenario: str = MISSING
+    """What gfootball calls it."""
+    diversity: str = "attackers"
+    """What tells policies apart: attackers, full, random or state_action."""
+    frame_skip: int = 1
+    """Steps of the engine per action: more reach the goal with fewer decisions."""
+    workers: int | None = None
+    """How many processes play; null for one per core."""
+
+    def __post_init__(self) -> None:
+        self.horizon = -(-DURATION // self.frame_skip)
+
+    def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> FootballEnv:
+        """Copies whose episodes take a course that the seed decides."""
+        return FootballEnv(
+            self.scenario,
+            batch_size=[num_envs],
+            seed=seed,
+            workers=self.workers,
+            device=device,
+            frame_skip=self.frame_skip,
+            diversity=cast("Diversity", self.diversity),
+        )
+
+
+@dataclass
+class Football3v1Config(FootballConfig):
+    """Three attackers against a defender and a keeper."""
+
+    name: str = "football_3v1"
+    scenario: str = "academy_3_vs_1_with_keeper"
+
+
+@dataclass
+class FootballCounterattackConfig(FootballConfig):
+    """Eleven against eleven, most of whom are left behind."""
+
+    name: str = "football_counterattack"
+    scenario: str = "academy_counterattack_easy"
+
+
+@dataclass
+class FootballCornerConfig(FootballConfig):
+    """Eleven against eleven, from the corner."""
+
+    name: str = "football_corner"
+    full_frames: int = 50_000_000
+    scenario: str = "academy_corner"
+
+
 ENVS: dict[str, type[EnvConfig]] = {
     config.name: config
     for config in (
@@ -269,6 +332,9 @@ ENVS: dict[str, type[EnvConfig]] = {
         Walker2dConfig,
         AntConfig,
         HumanoidV5Config,
+        Football3v1Config,
+        FootballCounterattackConfig,
+        FootballCornerConfig,
     )
 }
 """Environments by name."""

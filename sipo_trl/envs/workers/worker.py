@@ -1,0 +1,95 @@
+"""One worker process, as the pool sees it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import weakref
+from contextlib import ExitStack
+from typing import Any
+
+from sipo_trl.envs.workers import process
+
+LAST_LINES, LAST_BYTES = 20, 8192
+
+
+class Worker:
+    """A process that looks after some copies.
+
+    It ends with this object, with :meth:`close`, or with the process that holds it, whichever
+    comes first, also while it hangs. It does not hear Ctrl-C, so that a run can still be saved.
+
+    Args:
+        memory: descriptor of the shared memory.
+        settings: what :func:`sipo_trl.envs.workers.process.main` reads, but for descriptors.
+
+    Attributes:
+        rows: which copies these are.
+        proven: whether it has carried out a command.
+    """
+
+    def __init__(self, memory: int, settings: dict[str, Any]) -> None:
+        self.rows = slice(*settings["rows"])
+        self.proven = False
+        resources = ExitStack()
+        self._close = weakref.finalize(self, resources.close)
+        self._log = os.memfd_create("log")
+        resources.callback(os.close, self._log)
+        self.channel, remote = socket.socketpair()
+        resources.enter_context(self.channel)
+        reading, writing = os.pipe()
+        resources.callback(os.close, writing)
+        descriptors = {"channel": remote.fileno(), "memory": memory, "lifeline": reading}
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, process.__file__, json.dumps({**settings, **descriptors})],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=tuple(descriptors.values()),
+                start_new_session=True,
+                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            )
+        finally:
+            # The process has its own copies of these two.
+            remote.close()
+            os.close(reading)
+        resources.callback(_end, self.process)
+
+    def send(self, command: int) -> None:
+        """Gives a command; that the process is gone shows when its receipt is asked for."""
+        try:
+            self.channel.sendall(bytes([command]))
+        except OSError:
+            return
+
+    def receive(self) -> bool:
+        """Takes the receipt that is waiting; ``False`` if the process is gone instead."""
+        try:
+            answered = self.channel.recv(1) == process.RECEIPT
+        except OSError:
+            answered = False
+        self.proven |= answered
+        return answered
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._close()
+
+    def last_words(self) -> str:
+        """How the process ended, and the last lines that it wrote; ends it if need be."""
+        size = os.fstat(self._log).st_size
+        # Without moving the position, which is where the process writes.
+        log = os.pread(self._log, LAST_BYTES, max(0, size - LAST_BYTES))
+        self.close()
+        code = self.process.returncode
+        reason = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        lines = log.decode(errors="replace").splitlines()[-LAST_LINES:]
+        return f"{reason}. Its last lines:\n" + "\n".join(lines or ["(none)"])
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.kill()
+    child.wait()
