@@ -19,10 +19,11 @@ from sipo_trl.envs.smac.sc2.channel import GameSettings
 
 # Who owns a unit, and what it can be told to do, in the game's numbers.
 ALLY, ENEMY = 1, 2
-ABILITIES = {"stop": 4, "move": 16, "attack": 23}
+STOP, MOVE, ATTACK = 4, 16, 23
 # The map's trigger needs two loops to bring the units back; some more do no harm.
 RESPAWN_LOOPS, RESPAWN_PATIENCE = 2, 100
-STOP, FIRST_MOVE = 1, 2
+# Actions before the moves: no-op and stop.
+FIRST_MOVE = 2
 PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None).prctl
 
@@ -32,79 +33,51 @@ class Game:
 
     Args:
         settings: what to play.
+        seed: of all that is drawn.
 
     Attributes:
         version: of the game, as it says itself.
         ground: which cells can be walked on [y, x].
     """
 
-    def __init__(self, settings: GameSettings) -> None:
+    def __init__(self, settings: GameSettings, *, seed: int) -> None:
         self.settings = settings
-        flags.FLAGS(["sipo"], known_only=True)  # pysc2 reads its settings from there
+        flags.FLAGS(["sipo"])  # pysc2 reads its own settings from there
         self._config = _choose(settings.version)
+        self._config.tmp_dir = settings.temporary
         version = self._config.version
         folder = Path(self._config.data_dir, "Versions", f"Base{version.build_version:05d}")
         self._process = _Process(self._config, str(folder / "SC2_x64"), version)
         self._controller = self._process.controller
         self.version: str = self._controller.ping().game_version
         self._tags: list[int] = []
-        self._fresh = False
-        self.create(settings.seed)
+        self._create(seed)
         self.ground = _read_ground(self._controller.game_info().start_raw.pathing_grid)
+        if self.ground.shape != (settings.size, settings.size):
+            sys.exit(
+                f"{settings.map_name} has {self.ground.shape} cells instead of {settings.size} x "
+                f"{settings.size}: install SMAC's own maps."
+            )
 
-    def create(self, seed: int) -> None:
-        """Begins a new game on the map, with randomness of its own."""
-        name = Path("SMAC_Maps", f"{self.settings.map_name}.SC2Map")
-        create = sc2api_pb2.RequestCreateGame(
-            local_map=sc2api_pb2.LocalMap(
-                map_path=str(name),  # what replays show
-                map_data=self._config.map_data(str(name)),
-            ),
-            realtime=False,
-            random_seed=seed % 2**32,
-        )
-        ally, enemy = (common_pb2.Race.Value(race) for race in self.settings.races)
-        create.player_setup.add(type=sc2api_pb2.Participant)
-        create.player_setup.add(
-            type=sc2api_pb2.Computer, race=enemy, difficulty=sc2api_pb2.VeryHard
-        )
-        self._controller.create_game(create)
-        options = sc2api_pb2.InterfaceOptions(raw=True, score=False)
-        self._controller.join_game(sc2api_pb2.RequestJoinGame(race=ally, options=options))
-        self._fresh = True
-
-    def begin(self, units: NDArray) -> None:
+    def begin(self, units: NDArray, *, seed: int) -> None:
         """Begins an episode; the units get their places in the order of SMAC.
 
         Args:
             units: where to write them [A + E, 5].
+            seed: of the game; if it is another one than before, the game is created anew.
         """
-        if not self._fresh:
+        if seed != self._seed:
+            self._create(seed)
+        elif self._tags:
             tags = [unit.tag for unit in self._observe()]
             kill = debug_pb2.DebugCommand(kill_unit=debug_pb2.DebugKillUnit(tag=tags))
             self._controller.debug(kill)
             # A trigger of the map brings everybody back once nobody is left.
             self._controller.step(RESPAWN_LOOPS)
-        self._fresh = False
-        for _ in range(RESPAWN_PATIENCE):
-            alive = self._observe()
-            allies = [unit for unit in alive if unit.owner == ALLY]
-            enemies = [unit for unit in alive if unit.owner == ENEMY]
-            if (len(allies), len(enemies)) == (
-                self.settings.num_allies,
-                self.settings.num_enemies,
-            ):
-                break
-            self._controller.step(1)
-        else:
-            sys.exit(
-                f"{self.settings.map_name} has {len(allies)} allies and {len(enemies)} enemies "
-                f"instead of {self.settings.num_allies} and {self.settings.num_enemies}: install "
-                "SMAC's own maps."
-            )
+        allies, enemies = self._await_units()
         allies.sort(key=lambda unit: (unit.unit_type, unit.pos.x, unit.pos.y))
         self._tags = [unit.tag for unit in allies + enemies]
-        self._write(alive, units)
+        self._write(allies + enemies, units)
 
     def step(self, action: NDArray, units: NDArray) -> None:
         """Gives the allies their orders and lets the battle go on.
@@ -123,39 +96,65 @@ class Game:
         self._write(self._observe(), units)
 
     def quit(self) -> None:
-        """Saves the replay, if that is wanted, and ends the game."""
+        """Saves a replay of all since the game was created, if wanted, and ends the game."""
         if self.settings.replay_dir is not None:
-            self.save_replay()
+            data = self._controller.save_replay()
+            prefix = f"{self.settings.map_name}_{self._seed}"
+            self._config.save_replay(data, self.settings.replay_dir, prefix)
         self._process.close()
 
-    def save_replay(self) -> str:
-        """Saves all that happened since the game was created; returns the file's path."""
-        folder = Path(self.settings.replay_dir or ".").absolute()
-        prefix = f"{self.settings.map_name}_{self.settings.index}_{self.settings.seed}"
-        data = self._controller.save_replay()
-        return self._config.save_replay(data, str(folder), prefix)
+    def _create(self, seed: int) -> None:
+        """Creates the game on the map and joins it."""
+        name = str(Path("SMAC_Maps", f"{self.settings.map_name}.SC2Map"))
+        create = sc2api_pb2.RequestCreateGame(
+            # The path is shown in replays; what is played is the data.
+            local_map=sc2api_pb2.LocalMap(map_path=name, map_data=self._config.map_data(name)),
+            realtime=False,
+            random_seed=seed % 2**32,
+        )
+        ally, enemy = (common_pb2.Race.Value(race) for race in self.settings.races)
+        create.player_setup.add(type=sc2api_pb2.Participant)
+        create.player_setup.add(
+            type=sc2api_pb2.Computer, race=enemy, difficulty=sc2api_pb2.VeryHard
+        )
+        self._controller.create_game(create)
+        options = sc2api_pb2.InterfaceOptions(raw=True, score=False)
+        self._controller.join_game(sc2api_pb2.RequestJoinGame(race=ally, options=options))
+        self._seed, self._tags = seed, []
+
+    def _await_units(self) -> tuple[list[Any], list[Any]]:
+        """Allies and enemies, once all are there."""
+        settings = self.settings
+        for _ in range(RESPAWN_PATIENCE):
+            alive = self._observe()
+            allies = [unit for unit in alive if unit.owner == ALLY]
+            enemies = [unit for unit in alive if unit.owner == ENEMY]
+            if len(allies) == settings.num_allies and len(enemies) == settings.num_enemies:
+                return allies, enemies
+            self._controller.step(1)
+        sys.exit(
+            f"{settings.map_name} has {len(allies)} allies and {len(enemies)} enemies instead of "
+            f"{settings.num_allies} and {settings.num_enemies}: install SMAC's own maps."
+        )
 
     def _commands(self, action: NDArray, units: NDArray) -> Iterator[raw_pb2.ActionRawUnitCommand]:
         """The orders, without any for those who do nothing."""
-        moves = self.settings.moves
+        moves, first_enemy = self.settings.moves, self.settings.num_allies
+        first_attack = FIRST_MOVE + len(moves)
         for number, unit, tag in zip(action.tolist(), units, self._tags, strict=False):
-            if number == STOP:
-                yield raw_pb2.ActionRawUnitCommand(ability_id=ABILITIES["stop"], unit_tags=[tag])
-            elif FIRST_MOVE <= number < FIRST_MOVE + len(moves):
-                way = np.asarray(moves[number - FIRST_MOVE], unit.dtype)
-                x, y = (unit[-2:] + self.settings.move_amount * way).tolist()
-                yield raw_pb2.ActionRawUnitCommand(
-                    ability_id=ABILITIES["move"],
-                    target_world_space_pos=common_pb2.Point2D(x=x, y=y),
-                    unit_tags=[tag],
-                )
-            elif number >= FIRST_MOVE + len(moves):
-                enemy = self.settings.num_allies + number - FIRST_MOVE - len(moves)
-                yield raw_pb2.ActionRawUnitCommand(
-                    ability_id=ABILITIES["attack"],
-                    target_unit_tag=self._tags[enemy],
-                    unit_tags=[tag],
-                )
+            order: dict[str, Any]
+            if number >= first_attack:
+                target = self._tags[first_enemy + number - first_attack]
+                order = {"ability_id": ATTACK, "target_unit_tag": target}
+            elif number >= FIRST_MOVE:
+                x, y = (unit[-2:] + np.asarray(moves[number - FIRST_MOVE], unit.dtype)).tolist()
+                place = common_pb2.Point2D(x=x, y=y)
+                order = {"ability_id": MOVE, "target_world_space_pos": place}
+            elif number == 1:
+                order = {"ability_id": STOP}
+            else:
+                continue
+            yield raw_pb2.ActionRawUnitCommand(unit_tags=[tag], **order)
 
     def _observe(self) -> list[Any]:
         """All living units."""

@@ -1,73 +1,49 @@
-"""The process that plays one game; :class:`~sipo_trl.envs.smac.sc2.GameProcess` starts this file.
+"""What runs in the worker process of a game."""
 
-Whatever goes wrong ends it, with the reason on its standard error: its client starts another one.
-"""
+from typing import TYPE_CHECKING, Any
 
-import json
-import os
-import select
-import signal
-import socket
-import sys
-import threading
-from pathlib import Path
-from types import ModuleType
+from sipo_trl.envs.smac.sc2 import channel
+from sipo_trl.envs.smac.sc2.messages import register_messages
 
-# How deep below the folder that holds the project this file stands.
-PACKAGES = ("sipo_trl", "envs", "smac", "sc2")
-
-
-def main() -> None:
-    """Starts a game, tells the client, then does as it is told."""
-    del sys.path[0]  # this folder, whose modules go by their full names
-    _spare_packages()
-    from sipo_trl.envs.smac.sc2 import channel, messages
-
-    descriptor, memory, settings = json.loads(sys.argv[1])
-    client = socket.socket(fileno=descriptor)
-    threading.Thread(target=_die_with_client, args=(client,), daemon=True).start()
-    messages.register_messages()
+if TYPE_CHECKING:
     from sipo_trl.envs.smac.sc2.game import Game
 
-    settings = channel.GameSettings(**settings)
-    arrays = channel.map_arrays(memory, settings)
-    action, units = (arrays[name][settings.index] for name in ("action", "units"))
-    game = Game(settings)
-    arrays["ground"][settings.index] = game.ground
-    arrays["version"][settings.index] = game.version
-    client.sendall(channel.RECEIPT)
-    for message in iter(lambda: client.recv(channel.COMMAND.size, socket.MSG_WAITALL), b""):
-        command, argument = channel.COMMAND.unpack(message)
-        if command == channel.STEP:
-            game.step(action, units)
-        elif command == channel.BEGIN:
-            game.begin(units)
-        elif command == channel.CREATE:
-            game.create(argument)
-        else:
-            game.quit()
-        client.sendall(channel.RECEIPT)
 
+class GameWorker:
+    """Plays one game; whatever goes wrong with it ends the process, and another takes its place.
 
-def _spare_packages() -> None:
-    """Lets modules beside this one be imported without what their packages import: torch.
-
-    Which takes seconds and hundreds of megabytes, and there is a worker for each game.
+    Args:
+        arrays: the game's row of those in :attr:`~sipo_trl.envs.smac.sc2.GameSettings.layout`.
+        options: the fields of :class:`~sipo_trl.envs.smac.sc2.GameSettings`.
     """
-    folder, name = Path(__file__).parents[len(PACKAGES)], ""
-    for package in PACKAGES:
-        folder, name = folder / package, f"{name}.{package}".lstrip(".")
-        sys.modules[name] = ModuleType(name)
-        sys.modules[name].__path__ = [str(folder)]
 
+    def __init__(self, arrays: dict[str, Any], **options: Any) -> None:
+        self._arrays, self._settings = arrays, channel.GameSettings(**options)
+        self._game: Game | None = None
 
-def _die_with_client(client: socket.socket) -> None:
-    """Ends this process and its game, whatever they do, when the client has gone."""
-    poll = select.poll()
-    poll.register(client, 0)  # the end of a connection is reported without being asked for
-    poll.poll()
-    os.killpg(0, signal.SIGKILL)
+    def run(self, command: int, copy: int) -> None:
+        """Does what the environment asks for."""
+        arrays = {name: array[copy] for name, array in self._arrays.items()}
+        if command == channel.QUIT:
+            if self._game is not None:
+                self._game.quit()
+            return
+        if self._game is None:
+            self._game = self._launch(copy)
+        if command == channel.BEGIN:
+            self._game.begin(arrays["units"], seed=int(arrays["seed"]))
+        elif command == channel.STEP:
+            self._game.step(arrays["action"], arrays["units"])
 
+    def idle(self) -> bool:
+        """A game cannot be prepared for the next episode before this one has ended."""
+        return False
 
-if __name__ == "__main__":
-    main()
+    def _launch(self, copy: int) -> "Game":
+        register_messages()
+        from sipo_trl.envs.smac.sc2.game import Game
+
+        game = Game(self._settings, seed=int(self._arrays["seed"][copy]))
+        self._arrays["ground"][copy] = game.ground
+        self._arrays["version"][copy] = game.version
+        return game
