@@ -7,6 +7,7 @@
 - :class:`HumanoidEnv`: a humanoid that walks towards a target, as in Isaac Gym;
   :class:`HumanoidVisualEnv`: the same, told apart by pictures;
 - :class:`RunningEnv`: gymnasium's half-cheetah, walker, ant and humanoid, many copies at once;
+- :class:`SMACEnv`: StarCraft battles, each unit an agent;
 - :class:`GridWorld`: the paper's example for diversity measures, with its five policies
   (:func:`paper_policies`) as :class:`GridPolicy`;
 - :func:`solve_pbt`, :func:`solve_itr`: the 1-D problem that both frameworks solve exactly.
@@ -23,6 +24,7 @@ from sipo_trl.envs.navigation import (
     touched_landmark,
 )
 from sipo_trl.envs.one_dimensional import Solution, solve_itr, solve_pbt
+from sipo_trl.envs.smac import SMACEnv
 
 __all__ = [
     "GridPolicy",
@@ -31,6 +33,7 @@ __all__ = [
     "HumanoidVisualEnv",
     "NavigationEnv",
     "RunningEnv",
+    "SMACEnv",
     "Solution",
     "draw_landmarks",
     "most_frequent_landmark",
