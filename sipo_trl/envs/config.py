@@ -22,6 +22,8 @@ from sipo_trl.envs.humanoid import (
 )
 from sipo_trl.envs.locomotion import RunningEnv
 from sipo_trl.envs.navigation import NavigationEnv
+from sipo_trl.envs.smac import SMACEnv, map_names
+from sipo_trl.envs.smac.env import Backend as BattleBackendName
 
 
 @dataclass
@@ -322,6 +324,33 @@ class FootballCornerConfig(FootballConfig):
     scenario: str = "academy_corner"
 
 
+@dataclass
+class SMACConfig(EnvConfig):
+    """A StarCraft battle; the name of the environment is ``smac_`` and that of the map."""
+
+    name: str = "smac_2m_vs_1z"
+    map_name: str = "2m_vs_1z"
+    """Which battle."""
+    horizon: int = 150
+    quick_frames: int = 1_000_000
+    full_frames: int = 5_000_000
+    columns: list[str] = field(
+        default_factory=lambda: ["position", "alive", "enemy_position", "enemy_alive"]
+    )
+    backend: str = "embedded"
+    """What plays: embedded, our own engine, whose results are not SMAC's."""
+
+    def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> SMACEnv:
+        """Battles that start a little differently, drawn from the seed."""
+        return SMACEnv(
+            self.map_name,
+            batch_size=[num_envs],
+            backend=cast("BattleBackendName", self.backend),
+            seed=seed,
+            device=device,
+        )
+
+
 ENVS: dict[str, type[EnvConfig]] = {
     config.name: config
     for config in (
@@ -336,5 +365,5 @@ ENVS: dict[str, type[EnvConfig]] = {
         FootballCounterattackConfig,
         FootballCornerConfig,
     )
-}
+} | {f"smac_{name}": SMACConfig for name in sorted(map_names())}
 """Environments by name."""

@@ -7,7 +7,6 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from sipo_trl.envs.smac.battle_map import MapSpec
 from sipo_trl.envs.smac.snapshot import Snapshot
@@ -79,7 +78,7 @@ class Features(nn.Module):
             "walkable": walkable.to(device).flatten(1),
             "moves": torch.tensor(MOVES, device=device),
             "agents": agents,
-            "identity": F.one_hot(agents).float(),
+            "identity": torch.eye(spec.num_allies, device=device),
             # Everybody but oneself, in order.
             "others": (agents[:-1] + (agents[:-1] >= agents.unsqueeze(1))).long(),
             "cooldowns": _column(spec.allies, "shown_cooldown", device),
@@ -100,15 +99,13 @@ class Features(nn.Module):
         """What a moment looks like; nothing is computed before it is asked for."""
         return View(self, snapshot)
 
-    def reward(self, before: Snapshot, after: Snapshot) -> Tensor:
-        """What a step is worth [B, 1]: at most 20 in an episode, but for what enemies regain."""
-        alive, dead = before.enemies.alive, ~after.enemies.alive
-        lost = before.enemies.health + before.enemies.shield
-        lost = lost - (after.enemies.health + after.enemies.shield).masked_fill(dead, 0)
-        gained = (lost + KILL_REWARD * dead) * alive
-        won = self(after).won.squeeze(-1)
-        total = gained.sum(-1).abs() + WIN_REWARD * won
-        return (total * (REWARD_SCALE / self.max_reward)).unsqueeze(-1)
+    def reward(self, before: View, after: View) -> Tensor:
+        """What a step is worth [B, 1]: 20 in a won episode, but for what enemies regain."""
+        dead = ~after.enemies_alive
+        # The dead have neither health nor shield.
+        gained = before.enemies_left - after.enemies_left + KILL_REWARD * dead
+        total = (gained * before.enemies_alive).sum(-1, keepdim=True).abs()
+        return (total + WIN_REWARD * after.won) * (REWARD_SCALE / self.max_reward)
 
     @property
     def sizes(self) -> dict[str, int]:

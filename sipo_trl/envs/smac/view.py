@@ -63,7 +63,7 @@ class View:
         seen = self._enemy_seen.unsqueeze(-1)
         traits = torch.cat([self._enemy_traits, self._enemy_place], -1)
         enemies = torch.cat([self._to_enemies, seen, _each(traits, agents)], -1)
-        enemies = enemies * self.snapshot.enemies.alive[:, None, :, None]
+        enemies = enemies * self.enemies_alive[:, None, :, None]
         own = torch.cat([self._here, self._ally_traits, self._ally_place, self._identity], -1)
         parts = [others.flatten(2), enemies.flatten(2), self._may_move.float(), own]
         return torch.cat(parts, -1) * self.alive.unsqueeze(-1)
@@ -73,7 +73,7 @@ class View:
         """SMAC's global state [B, F]: allies, enemies, last actions."""
         health, rest = self._enemy_traits.split([1, self._enemy_traits.shape[-1] - 1], -1)
         enemies = torch.cat([health, self._enemy_place, rest], -1)
-        enemies = enemies * self.snapshot.enemies.alive.unsqueeze(-1)
+        enemies = enemies * self.enemies_alive.unsqueeze(-1)
         actions = self.snapshot.last_action.unsqueeze(-1)
         done = actions == torch.arange(self.features.spec.num_actions, device=actions.device)
         return torch.cat([self.diversity_state, enemies.flatten(1), done.float().flatten(1)], -1)
@@ -97,16 +97,30 @@ class View:
         return self.snapshot.allies.alive
 
     @cached_property
+    def enemies_alive(self) -> Tensor:
+        """Which enemies live [B, E]."""
+        return self.snapshot.enemies.alive
+
+    @cached_property
+    def enemies_left(self) -> Tensor:
+        """Health and shield of each enemy together [B, E]; 0 for the dead."""
+        enemies = self.snapshot.enemies
+        return (enemies.health + enemies.shield) * self.enemies_alive
+
+    @cached_property
     def won(self) -> Tensor:
         """Whether only allies live [B, 1]."""
-        alive = self.alive.any(-1, keepdim=True)
-        return alive & ~self.snapshot.enemies.alive.any(-1, keepdim=True)
+        return self._standing[0] & ~self._standing[1]
 
     @cached_property
     def ended(self) -> Tensor:
         """Whether a side has no units left [B, 1]."""
-        both = self.alive.any(-1, keepdim=True) & self.snapshot.enemies.alive.any(-1, keepdim=True)
-        return ~both
+        return ~(self._standing[0] & self._standing[1])
+
+    @cached_property
+    def _standing(self) -> tuple[Tensor, Tensor]:
+        """Whether allies, and whether enemies, have units left [B, 1]."""
+        return self.alive.any(-1, keepdim=True), self.enemies_alive.any(-1, keepdim=True)
 
     @cached_property
     def _enemy_way(self) -> Tensor:
@@ -120,12 +134,12 @@ class View:
 
     @cached_property
     def _enemy_seen(self) -> Tensor:
-        return self.snapshot.enemies.alive.unsqueeze(1) & (self._enemy_distance < SIGHT)
+        return self.enemies_alive.unsqueeze(1) & (self._enemy_distance < SIGHT)
 
     @cached_property
     def _attackable(self) -> Tensor:
         """Whom each agent may attack [B, A, E]."""
-        both = self.snapshot.enemies.alive.unsqueeze(1) & self.alive.unsqueeze(-1)
+        both = self.enemies_alive.unsqueeze(1) & self.alive.unsqueeze(-1)
         return both & (self._enemy_distance <= ATTACK_DISTANCE)
 
     @cached_property
