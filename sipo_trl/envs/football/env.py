@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, get_args
 
-import numpy as np
 import torch
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor

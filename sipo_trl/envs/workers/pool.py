@@ -3,8 +3,8 @@
 import inspect
 import os
 import selectors
-import time
 import weakref
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,14 @@ class WorkerPool:
             "options": options,
         }
         bounds = np.linspace(0, copies, workers + 1).round().astype(int).tolist()
-        self._rows = list(zip(bounds[:-1], bounds[1:], strict=True))
+        self._rows = list(pairwise(bounds))
         self._workers = [self._start(index) for index in range(workers)]
         self.closed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the workers."""
+        return [worker.process.pid for worker in self._workers]
 
     def run(self, command: int, copies: np.ndarray) -> np.ndarray:
         """Lets the workers do something to some copies, all at once, and waits for them.
@@ -137,16 +142,16 @@ class WorkerPool:
             failed[worker.rows][copy] = True
             self._todo[worker.rows][copy] = False
         elif not worker.proven:
-            event = f"did nothing for {self.timeout:g} s and was ended by" if hangs else "ended with"
+            event = (
+                f"did nothing for {self.timeout:g} s and was ended by" if hangs else "ended with"
+            )
             raise RuntimeError(f"A new worker of the environment {event} {words}")
         self.replaced += 1
         self._workers[index] = self._start(index)
 
     def _start(self, index: int) -> Worker:
         self._busy[index] = NOBODY
-        return Worker(
-            self._memory, {**self._settings, "worker": index, "rows": self._rows[index]}
-        )
+        return Worker(self._memory, {**self._settings, "worker": index, "rows": self._rows[index]})
 
 
 def _location(handler: type[Handler]) -> dict[str, str]:

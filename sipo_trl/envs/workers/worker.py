@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import weakref
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from sipo_trl.envs.workers import process
@@ -60,10 +60,8 @@ class Worker:
 
     def send(self, command: int) -> None:
         """Gives a command; that the process is gone shows when its receipt is asked for."""
-        try:
+        with suppress(OSError):
             self.channel.sendall(bytes([command]))
-        except OSError:
-            return
 
     def receive(self) -> bool:
         """Takes the receipt that is waiting; ``False`` if the process is gone instead."""
@@ -74,12 +72,21 @@ class Worker:
         self.proven |= answered
         return answered
 
+    def _gone(self) -> bool:
+        """Whether the process has let go of its end of the channel, as at its end."""
+        with suppress(OSError):
+            self.channel.setblocking(False)
+            return self.channel.recv(1, socket.MSG_PEEK) == b""
+        return False
+
     def close(self) -> None:
         """Ends the process."""
         self._close()
 
     def last_words(self) -> str:
         """How the process ended, and the last lines that it wrote; ends it if need be."""
+        if self._gone():
+            self.process.wait()
         size = os.fstat(self._log).st_size
         # Without moving the position, which is where the process writes.
         log = os.pread(self._log, LAST_BYTES, max(0, size - LAST_BYTES))
