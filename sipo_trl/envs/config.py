@@ -338,16 +338,22 @@ class SMACConfig(EnvConfig):
         default_factory=lambda: ["position", "alive", "enemy_position", "enemy_alive"]
     )
     backend: str = "embedded"
-    """What plays: embedded, our own engine, whose results are not SMAC's."""
+    """What plays: embedded, our own engine, whose results are not SMAC's, or sc2, the game."""
+    version: str | None = None
+    """Which of the installed games backend=sc2 starts, such as 4.10; null for the newest."""
+    replay_dir: str | None = None
+    """Where backend=sc2 leaves a replay of each game when it closes it; null for nowhere."""
 
     def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> SMACEnv:
         """Battles that start a little differently, drawn from the seed."""
+        options: dict[str, Any] = {"version": self.version, "replay_dir": self.replay_dir}
         return SMACEnv(
             self.map_name,
             batch_size=[num_envs],
             backend=cast("BattleBackendName", self.backend),
             seed=seed,
             device=device,
+            **(options if self.backend == "sc2" else {}),
         )
 
 

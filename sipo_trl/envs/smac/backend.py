@@ -45,6 +45,10 @@ class BattleBackend(nn.Module, ABC):
     def snapshot(self) -> Snapshot:
         """Where the battles stand."""
 
+    def interrupted(self) -> Tensor:
+        """Which battles broke off where they stand, through nobody's doing [B, 1], bool."""
+        return torch.zeros(self.copies, 1, dtype=torch.bool, device=self.device)
+
     def walkable(self) -> Tensor | None:
         """Where each ally may be sent [A, y, x], if the map's file does not tell."""
         return None

@@ -1,7 +1,7 @@
 """StarCraft battles as a TorchRL environment."""
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal
 
 import torch
 from tensordict import TensorDict, TensorDictBase
@@ -13,9 +13,10 @@ from sipo_trl.envs.smac.backend import BattleBackend
 from sipo_trl.envs.smac.battle_map import MapSpec, load_map
 from sipo_trl.envs.smac.embedded import EmbeddedBackend
 from sipo_trl.envs.smac.features import Features, Layout
+from sipo_trl.envs.smac.sc2 import SC2Backend
 from sipo_trl.envs.smac.view import View
 
-Backend = Literal["embedded"]
+Backend = Literal["embedded", "sc2"]
 
 
 class SMACEnv(EnvBase):
@@ -26,10 +27,11 @@ class SMACEnv(EnvBase):
     ``("agents", "action")`` [B, A] (a number), ``("agents", "alive")`` [B, A, 1] and
     ``("agents", "state")`` [B, A, S], each agent's view of the whole, for critics. At the root:
     ``state`` [B, S], SMAC's global state; ``reward``, at most 20 in an episode; ``terminated``
-    where a side has no unit left, ``truncated`` at the map's limit, ``done``; ``success`` where
-    the battle is won; ``info`` with ``battle_won``, ``episode_limit``, ``dead_allies`` and
-    ``dead_enemies``; ``diversity_state``, the allies' part of the state; and for whoever looks on
-    ``position`` [B, A, 2], ``alive`` [B, A], ``enemy_position`` [B, E, 2], ``enemy_alive`` [B, E].
+    where a side has no unit left, ``truncated`` at the map's limit or where the battle was
+    interrupted because a game broke down, ``done``; ``success`` where the battle is won; ``info``
+    with ``battle_won``, ``episode_limit``, ``interrupted``, ``dead_allies`` and ``dead_enemies``;
+    ``diversity_state``, the allies' part of the state; and for whoever looks on ``position``
+    [B, A, 2], ``alive`` [B, A], ``enemy_position`` [B, E, 2], ``enemy_alive`` [B, E].
 
     Dead agents can do nothing but no-op. Illegal actions are not refused: the unit makes of them
     what it can.
@@ -39,10 +41,13 @@ class SMACEnv(EnvBase):
 
     Keyword Args:
         batch_size: number of copies [B].
-        backend: what plays: ``"embedded"``, our own engine, whose results are not SMAC's.
+        backend: what plays: ``"embedded"``, our own engine, whose results are not SMAC's, or
+            ``"sc2"``, the game itself.
         seed: decides all that is drawn; from torch's global generator if ``None``.
         device: where the copies live.
         layout: of observations: ``"smac"``, or ``"sipo"`` with more about the agent itself.
+        options: of the backend: with ``"sc2"``, the ``version``, ``replay_dir`` and ``timeout`` of
+            :class:`~sipo_trl.envs.smac.sc2.SC2Backend`.
 
     Examples:
         >>> env = SMACEnv("2m_vs_1z", batch_size=[64], seed=0)
@@ -64,13 +69,14 @@ class SMACEnv(EnvBase):
         seed: int | None = None,
         device: torch.device | str | None = None,
         layout: Layout = "smac",
+        **options: Any,
     ) -> None:
         shape = torch.Size(batch_size)
         if len(shape) != 1:
             raise ValueError(f"batch_size is {list(shape)}: give the number of copies, as [N].")
         super().__init__(batch_size=shape, device=device)
         self.spec = load_map(map_name)
-        self.battles = _make_backend(backend, self.spec, copies=shape[0], device=device)
+        self.battles = _make_backend(backend, self.spec, copies=shape[0], device=device, **options)
         self.features = Features(
             self.spec, layout=layout, walkable=self.battles.walkable(), device=device
         )
@@ -94,8 +100,8 @@ class SMACEnv(EnvBase):
                 shape=agents,
             ),
             "info": Composite(
-                battle_won=flag, episode_limit=flag, dead_allies=count, dead_enemies=count,
-                shape=shape,
+                battle_won=flag, episode_limit=flag, interrupted=flag, dead_allies=count,
+                dead_enemies=count, shape=shape,
             ),
             "state": Unbounded((*shape, sizes["state"])),
             "diversity_state": Unbounded((*shape, sizes["diversity_state"])),
@@ -142,8 +148,9 @@ class SMACEnv(EnvBase):
         snapshot = view.snapshot
         self.full_action_spec["agents", "action"].update_mask(view.action_mask)
         terminated = view.ended
-        late = self.step_count >= self.spec.episode_limit
-        truncated = late & ~terminated
+        interrupted = self.battles.interrupted()
+        late = (self.step_count >= self.spec.episode_limit) & ~terminated
+        truncated = late | interrupted
         agents = {
             "observation": view.observation,
             "state": view.agent_state,
@@ -152,7 +159,8 @@ class SMACEnv(EnvBase):
         }
         info = {
             "battle_won": view.won,
-            "episode_limit": truncated,
+            "episode_limit": late,
+            "interrupted": interrupted,
             "dead_allies": (~view.alive).sum(-1, keepdim=True),
             "dead_enemies": (~view.enemies_alive).sum(-1, keepdim=True),
         }
@@ -170,7 +178,7 @@ class SMACEnv(EnvBase):
             "enemy_position": snapshot.enemies.position.clone(),
             "enemy_alive": view.enemies_alive,
             "terminated": terminated,
-            "truncated": truncated.clone(),
+            "truncated": truncated,
             "done": terminated | truncated,
         }
         return TensorDict(report, batch_size=shape, device=device)
@@ -181,9 +189,8 @@ class SMACEnv(EnvBase):
         super().close(raise_if_closed=raise_if_closed)
 
 
-def _make_backend(
-    name: str, spec: MapSpec, *, copies: int, device: torch.device | str | None
-) -> BattleBackend:
-    if name == "embedded":
-        return EmbeddedBackend(spec, copies=copies, device=device)
-    raise ValueError(f"backend is {name!r}: choose from {', '.join(get_args(Backend))}.")
+def _make_backend(name: str, spec: MapSpec, **options: Any) -> BattleBackend:
+    backends = {"embedded": EmbeddedBackend, "sc2": SC2Backend}
+    if name not in backends:
+        raise ValueError(f"backend is {name!r}: choose from {', '.join(backends)}.")
+    return backends[name](spec, **options)

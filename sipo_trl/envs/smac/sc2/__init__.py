@@ -1,23 +1,23 @@
 """SMAC's maps in StarCraft II itself, through pysc2.
 
-- :class:`SC2Games`: many games at once, which replace those that are lost;
-- :class:`GameProcess`: one of them and the worker that plays it; :class:`GameLost`: its end;
+- :class:`SC2Backend`: many games at once, which replaces those that are lost;
+- :class:`GameWorker`: what runs in the process of each, as :class:`GameSettings` say;
 - :func:`check_installation`: where the game and its maps are expected;
 - :func:`register_messages`: pysc2 under today's protobuf.
 
-In the workers, ``worker.py`` does as it is told and ``game.py`` plays; they are told, and tell, by
-means of ``channel.py``.
+``sipo_trl.envs.smac.sc2.game``, which plays, can be imported only once the messages are registered.
 """
 
-from sipo_trl.envs.smac.sc2.games import SC2Games
+from sipo_trl.envs.smac.sc2.backend import SC2Backend
+from sipo_trl.envs.smac.sc2.channel import GameSettings
 from sipo_trl.envs.smac.sc2.installation import check_installation
 from sipo_trl.envs.smac.sc2.messages import register_messages
-from sipo_trl.envs.smac.sc2.process import GameLost, GameProcess
+from sipo_trl.envs.smac.sc2.worker import GameWorker
 
 __all__ = [
-    "GameLost",
-    "GameProcess",
-    "SC2Games",
+    "GameSettings",
+    "GameWorker",
+    "SC2Backend",
     "check_installation",
     "register_messages",
 ]

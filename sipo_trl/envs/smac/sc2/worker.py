@@ -1,5 +1,6 @@
 """What runs in the worker process of a game."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from sipo_trl.envs.smac.sc2 import channel
@@ -29,6 +30,8 @@ class GameWorker:
                 self._game.quit()
             return
         if self._game is None:
+            if command == channel.STEP:
+                sys.exit("The game has gone with the worker that played it.")
             self._game = self._launch(copy)
         if command == channel.BEGIN:
             self._game.begin(arrays["units"], seed=int(arrays["seed"]))

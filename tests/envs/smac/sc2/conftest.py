@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from double import Installation
 
-from sipo_trl.envs.smac import load_map
-from sipo_trl.envs.smac.sc2 import SC2Games
+from sipo_trl.envs.smac import SMACEnv
 
 # Seconds that no test waits if all is well.
 LONG = 100.0
@@ -26,21 +25,24 @@ def game(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def make_games(game):
-    """Makes games, and ends them with the tests of a file."""
+def make_env(game):
+    """Makes environments, and closes them with the tests of a file."""
     made = []
 
-    def make(num_games=1, *, map_name="2m_vs_1z", seed=0, **options):
-        spec = load_map(map_name)
-        made.append(SC2Games(spec, num_games=num_games, seed=seed, timeout=LONG, **options))
-        return made[-1]
+    def make(copies=1, *, map_name="2m_vs_1z", seed=0, **options):
+        env = SMACEnv(
+            map_name, batch_size=[copies], backend="sc2", seed=seed, timeout=LONG, **options
+        )
+        made.append(env)
+        return env
 
     yield make
-    for games in made:
-        games.close()
+    for env in made:
+        if not env.is_closed:
+            env.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def wait_for_end():
     """Waits until processes have ended, or fails."""
 

@@ -1,7 +1,7 @@
 import pytest
 
-from sipo_trl.envs.smac import load_map
-from sipo_trl.envs.smac.sc2 import GameLost, SC2Games, check_installation
+from sipo_trl.envs.smac import SMACEnv
+from sipo_trl.envs.smac.sc2 import check_installation
 
 
 def test_a_missing_game_is_named_and_what_to_do(tmp_path, monkeypatch):
@@ -10,7 +10,7 @@ def test_a_missing_game_is_named_and_what_to_do(tmp_path, monkeypatch):
         rf"no StarCraft II in {tmp_path}, .*SC2PATH.*SC2PATH/Maps/SMAC_Maps.*backend='embedded'"
     )
     with pytest.raises(FileNotFoundError, match=message):
-        SC2Games(load_map("2m_vs_1z"), num_games=1, seed=0)
+        SMACEnv("2m_vs_1z", batch_size=[1], backend="sc2")
 
 
 def test_the_game_is_expected_at_home(tmp_path, monkeypatch):
@@ -30,12 +30,13 @@ def test_what_is_installed_is_found(game):
     assert check_installation("2m_vs_1z") == game.folder
 
 
-def test_a_version_that_is_not_installed_is_named(game):
-    message = r"version='4\.6\.2' .* not installed in .*: choose one of \['4\.10\.0', 'latest'\]"
-    with pytest.raises(GameLost, match=message):
-        SC2Games(load_map("2m_vs_1z"), num_games=1, seed=0, version="4.6.2")
+def test_a_version_that_is_not_installed_is_named(game, make_env):
+    message = r"(?s)did not start.*version='4\.6\.2' .* not installed in .*: choose one of \['4\.10"
+    with pytest.raises(RuntimeError, match=message):
+        make_env(version="4.6.2")
 
 
-@pytest.mark.parametrize("version", [None, "4.10", "4.10.0"])
-def test_a_version_can_be_chosen(make_games, version):
-    assert make_games(version=version).versions == ["4.10.0"]
+def test_a_version_can_be_chosen(make_env):
+    env = make_env(version="4.10")
+    assert env.battles.versions == ["4.10.0"]
+    env.close()

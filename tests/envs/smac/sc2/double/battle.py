@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from double.engine import Engine
-from sipo_trl.envs.smac import Side, load_map
+from sipo_trl.envs.smac import EmbeddedBackend, Snapshot, load_map
 from sipo_trl.envs.smac.sc2.messages import register_messages
 from sipo_trl.envs.smac.view import MOVES
 
@@ -59,7 +58,8 @@ class Battle:
     def _join_game(self, request, response) -> None:
         assert request.options.raw
         self.joined.append(request)
-        self._engine = Engine(self.spec, seed=self.created[-1].random_seed)
+        self._engine = EmbeddedBackend(self.spec, copies=1)
+        self._engine.set_seed(self.created[-1].random_seed)
         self._respawn()
         self.status, response.player_id = sc2api_pb2.in_game, ALLY
 
@@ -93,7 +93,8 @@ class Battle:
             self._respawn()
         else:
             assert request.count == LOOPS
-            self._show(self._engine.step(self._action_of))
+            self._engine.play(self._action_of)
+            self._show(self._engine.snapshot())
 
     def _debug(self, request, response) -> None:
         for command in request.debug:
@@ -106,11 +107,12 @@ class Battle:
     def _respawn(self) -> None:
         """What a trigger of the map does once nobody is left."""
         self._generation += 1
-        self._show(self._engine.begin())
+        self._engine.start()
+        self._show(self._engine.snapshot())
 
-    def _show(self, sides: tuple[Side, Side]) -> None:
+    def _show(self, snapshot: Snapshot) -> None:
         """The units as they are from now on; they have no orders then."""
-        self._sides = dict(zip((ALLY, ENEMY), sides, strict=True))
+        self._sides = {ALLY: snapshot.allies, ENEMY: snapshot.enemies}
         self._tags_alive = {
             owner: {self._tag(owner, slot) for slot in side.alive[0].nonzero().flatten().tolist()}
             for owner, side in self._sides.items()
