@@ -204,7 +204,8 @@ class SC2Backend(BattleBackend):
                     f"Game {copy} broke down {self._in_a_row[copy]} times without a whole episode "
                     f"in between; it ended with {words}"
                 )
-            _logger.warning("Game %d broke down in mid-episode and is replaced: %s", copy, words)
+            first, *_, last = words.splitlines()
+            _logger.warning("Game %d broke down and is replaced: %s %s", copy, first, last)
 
     def _forget(self, _: object) -> None:
         """After other buffers were loaded: no game knows them, and none is to be played again."""

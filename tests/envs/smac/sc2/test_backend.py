@@ -82,7 +82,7 @@ def test_a_game_that_breaks_down_costs_an_episode(
     seen = ("agents", "observation")
     torch.testing.assert_close(result[seen], state[seen], rtol=0, atol=0)
     assert env.battles.breakdowns.tolist() == [breakdowns[0], breakdowns[1] + 1]
-    assert "Game 1 broke down in mid-episode and is replaced: " in caplog.text
+    assert "Game 1 broke down and is replaced: " in caplog.text
 
     result["_reset"] = result["done"]
     state = env.reset(result)
