@@ -266,6 +266,15 @@ class ITRConfig:
     seed: int = 0
     """Decides everything."""
 
+    def __post_init__(self) -> None:
+        steps, chunk = self.collector.frames_per_batch // self.collector.num_envs, self.ppo.chunk
+        if self.network.gru is not None and steps % chunk:
+            raise ValueError(
+                f"collector.frames_per_batch gives each of collector.num_envs copies {steps} "
+                f"steps, which is no multiple of ppo.chunk, {chunk}: recurrent networks learn "
+                "from whole chunks"
+            )
+
     def make_measure(self, references: Archive | Sequence[Tensor]) -> StateDistanceMeasure:
         """The measure against earlier policies, of this environment's diversity states.
 

@@ -74,6 +74,16 @@ def test_every_domain_has_a_plane(name, kind, request):
     json.dumps(content, allow_nan=False)
 
 
+def test_a_battle_is_drawn_on_its_ground(battle):
+    plane = page_content(load_population(battle))["plane"]
+    assert (0, 10, 32, 12) in plane["ground"]
+    assert plane["cliff"] == [(4, 12, 28, 14)]
+    assert plane["bounds"] == ((-1, 33), (5, 21))
+    (path,) = plane["paths"][0]  # one battle at a time
+    assert path["enemies"] == [[[16.0, 16.0]]] * 10
+    assert path["enemyAlive"] == [[1]] * 10
+
+
 def test_the_humanoids_features_have_names(humanoid):
     features = page_content(load_population(humanoid))["features"]
     assert len(features["names"]) == 54
