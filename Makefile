@@ -83,7 +83,9 @@ FOOTBALL_LIBRARIES := build-essential cmake libgl1-mesa-dev libopengl-dev libegl
   libboost-python-dev libboost-thread-dev libboost-filesystem-dev libboost-system-dev
 
 $(VENV)/.football: $(VENV)/.setup
-	@if command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
+	@if dpkg -s $(FOOTBALL_LIBRARIES) > /dev/null 2>&1; then \
+	  echo "The libraries that the engine is built against are there."; \
+	elif command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
 	  apt-get update -qq && apt-get install -y -qq --no-install-recommends $(FOOTBALL_LIBRARIES); \
 	else \
 	  echo "Not root on Debian: if the build fails, install what corresponds to:"; \

@@ -3,6 +3,7 @@
 - :mod:`benchmarks.components`: measures, advantages, memory cells, the archive, one update;
 - :mod:`benchmarks.training`: whole trainings;
 - :mod:`benchmarks.humanoid`, :mod:`benchmarks.humanoid_training`: stepping and training humanoids;
+- :mod:`benchmarks.football`: collecting football matches;
 - :mod:`benchmarks.evaluation`: the state entropy.
 
 ``python -m benchmarks`` runs them all, ``python -m benchmarks components`` or

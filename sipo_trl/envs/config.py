@@ -11,7 +11,7 @@ from torch import Tensor
 from torchrl.envs import CatFrames, EnvBase, TransformedEnv
 
 from sipo_trl.envs.football import FootballEnv
-from sipo_trl.envs.football.scenario import DURATION
+from sipo_trl.envs.football.scenario import HORIZON
 from sipo_trl.envs.football.specs import Diversity
 from sipo_trl.envs.humanoid import (
     Backend,
@@ -268,7 +268,7 @@ class HumanoidV5Config(RunningConfig):
 class FootballConfig(EnvConfig):
     """The settings that all football scenarios share."""
 
-    horizon: int = DURATION
+    horizon: int = HORIZON
     """The longest that an episode can be; follows from frame_skip."""
     quick_frames: int = 1_000_000
     full_frames: int = 25_000_000
@@ -284,7 +284,7 @@ class FootballConfig(EnvConfig):
     """How many processes play; null for one per core."""
 
     def __post_init__(self) -> None:
-        self.horizon = -(-DURATION // self.frame_skip)
+        self.horizon = -(-HORIZON // self.frame_skip)
 
     def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> FootballEnv:
         """Copies whose episodes take a course that the seed decides."""

@@ -133,7 +133,8 @@ class Learner:
         """Learns from one batch [B, T] and returns what is worth knowing, on the device.
 
         The metrics are scalars, but for ``distance`` and ``multiplier`` [J]. Those of episodes
-        are NaN if none ended in the batch.
+        are NaN if none ended in the batch. Where engines may break down, the episodes that this
+        cut short are counted as ``lost``, and as nothing else.
         """
         batch = self.distance(batch)
         metrics, returns = self._episodes(batch)
@@ -152,19 +153,24 @@ class Learner:
         done = following["done"]
         rewards = torch.cat([following["reward"], following["intrinsic_reward"]], -1)
         returns = self.returns(rewards, done)
-        finished = finished_mean(returns, done)
-        success = following.get("success", default=torch.zeros_like(done))
+        success, lost = (
+            following.get(key, default=torch.zeros_like(done)) for key in ("success", "lost")
+        )
+        ended = done & ~lost  # an engine that broke down says nothing about the policy
+        finished = finished_mean(returns, ended)
         good = self.multipliers.satisfied(returns[..., 1:]).all(-1, keepdim=True)
         good &= returns[..., :1] >= self.solved
         metrics = TensorDict(
             {
                 "return": finished[0],
                 "distance": finished[1:],
-                "success": finished_mean(success.to(rewards.dtype), done)[0],
-                "good": finished_mean(good.to(rewards.dtype), done)[0],
-                "episodes": done.sum(),
+                "success": finished_mean(success.to(rewards.dtype), ended)[0],
+                "good": finished_mean(good.to(rewards.dtype), ended)[0],
+                "episodes": ended.sum(),
             }
         )
+        if "lost" in following.keys():
+            metrics["lost"] = lost.sum()
         return metrics, returns
 
     def _mix(self, batch: TensorDictBase, returns: Tensor) -> TensorDictBase:

@@ -72,6 +72,21 @@ def test_metrics_are_those_of_finished_episodes() -> None:
     torch.testing.assert_close(metrics["multiplier"], (0.5 * (0.4 - final)).clamp(0, 10))
 
 
+def test_lost_episodes_count_as_nothing_else() -> None:
+    torch.manual_seed(0)
+    learner = make_learner()
+    batch = collect(learner, steps=30)
+    done = batch["next", "done"]
+    expected = learner.update(batch.clone())
+    assert "lost" not in expected.keys()
+    first = (done.cumsum(1) == 1) & done
+    learner = make_learner()
+    batch["next", "lost"] = first
+    metrics = learner.update(batch)
+    assert metrics["lost"] == first.sum() > 0
+    assert metrics["episodes"] == expected["episodes"] - first.sum()
+
+
 def test_good_episodes_solve_the_task_within_all_constraints() -> None:
     learner = make_learner()
     learner.solved = 0.5

@@ -18,7 +18,7 @@ from sipo_trl.envs.football.matches import (
     Matches,
     layout,
 )
-from sipo_trl.envs.football.scenario import DURATION, SCENARIOS
+from sipo_trl.envs.football.scenario import HORIZON, SCENARIOS
 from sipo_trl.envs.football.specs import Diversity, diversity_size, set_football_specs
 from sipo_trl.envs.locomotion.noise import counter_uniform
 from sipo_trl.envs.locomotion.simulator import all_cores
@@ -38,7 +38,7 @@ class FootballEnv(EnvBase):
     that an episode that is won returns 2. The keys are ``("agents", "observation")``
     [N, A, 115] (simple115v2), ``("agents", "action")`` [N, A] (19 choices), and at the root
     ``diversity_state``, ``position`` [N, A, 2], ``ball`` [N, 3], ``reward``, ``terminated``,
-    ``truncated`` (after 400 steps of the engine), ``done``, ``success`` (a goal) and ``lost``.
+    ``truncated`` (after 401 steps of the engine), ``done``, ``success`` (a goal) and ``lost``.
     After a goal the observation is that of the following kick-off, as gfootball wants it; the
     diversity state, positions and ball are those of the goal itself.
 
@@ -93,7 +93,7 @@ class FootballEnv(EnvBase):
         _check(scenario, shape, frame_skip, diversity)
         super().__init__(batch_size=shape, device=torch.device(device or "cpu"))
         self.agents, self.diversity = SCENARIOS[scenario].agents, diversity
-        self.horizon = -(-DURATION // frame_skip)
+        self.horizon = -(-HORIZON // frame_skip)
         set_football_specs(
             self, agents=self.agents, diversity=diversity_size(diversity, self.agents)
         )

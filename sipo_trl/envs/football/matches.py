@@ -52,7 +52,7 @@ def layout(agents: int) -> dict[str, tuple[str, tuple[int, ...]]]:
 
     ``state`` (of which ``length`` bytes count), ``checkpoints`` and ``owner`` are the match
     itself; ``seed`` is that of the next episode. After a goal the ``observation`` is of the
-    kick-off that follows, as gfootball wants it; the ``scene`` is the goal itself.
+    kick-off that follows, as gfootball wants it; the ``scene`` is that of the goal itself.
     """
     return {
         "action": ("i8", (agents,)),
@@ -143,7 +143,7 @@ class Matches:
             if terminated or truncated:
                 break
         arrays["observation"][copy] = seen = _observe(info)
-        arrays["scene"][copy] = seen if info is scene else _observe(scene)
+        arrays["scene"][copy] = _observe(scene) if terminated else seen
         arrays["reward"][copy] = reward
         arrays["terminated"][copy] = terminated
         arrays["truncated"][copy] = truncated

@@ -10,7 +10,9 @@ Place = tuple[float, float, str]
 """Where a player starts, on a pitch from -1 to 1 and from -0.42 to 0.42, and the player's role."""
 
 DURATION = 400
-"""Steps of the engine after which an episode is truncated."""
+"""The engine's time limit."""
+HORIZON = 1 + DURATION
+"""Steps of the engine after which an episode is truncated: it gives the first the number 0."""
 
 
 @dataclass(frozen=True)

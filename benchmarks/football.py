@@ -1,0 +1,131 @@
+"""Playing football with a policy, against the engine alone and against gfootball's own wrappers.
+
+This is wall-clock time on all cores: the matches are played by several processes, and the time in
+which they wait for the policy, or for each other, is what matters.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from tensordict import TensorDict, TensorDictBase
+from tensordict.nn import TensorDictModuleBase, TensorDictSequential
+from torchrl.collectors import Collector
+from torchrl.data import Composite
+from torchrl.envs import EnvBase, ParallelEnv, SerialEnv
+
+from benchmarks.football_engine import BareEngine
+from benchmarks.table import Row, main
+from benchmarks.timing import in_turns, make_row
+from sipo_trl.envs import FootballEnv
+from sipo_trl.envs.episodes import remembering
+from sipo_trl.envs.football.matches import layout
+from sipo_trl.envs.football.specs import set_football_specs
+from sipo_trl.envs.locomotion.simulator import all_cores
+from sipo_trl.envs.workers import WorkerPool
+from sipo_trl.models import make_actor, make_critic
+
+SCENARIO, AGENTS = "academy_3_vs_1_with_keeper", 3
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    """Measure everything at the sizes of ``docs/benchmarks.md``."""
+    yield from collection(64, frames=10, rounds=3 if quick else 11)
+
+
+def collection(envs: int, *, frames: int, rounds: int) -> Iterator[Row]:
+    """Compare the collection of a batch with the limit and with TorchRL's way."""
+    workers = min(all_cores(), envs)
+    env = FootballEnv(SCENARIO, batch_size=[envs], seed=0, workers=workers)
+    policy = recurrent_team(env)
+    bare, limit = bare_engines(envs, frames=frames, workers=workers)
+    wrapped = ParallelEnv(workers, lambda: SerialEnv(envs // workers, WrappedFootball))
+    calls = {
+        "ours": collect(env, policy, frames=frames),
+        "limit": limit,
+        "theirs": collect(wrapped, policy, frames=frames),
+    }
+    times = in_turns(calls, rounds=rounds, clock=time.perf_counter)
+    for closing in (env, bare, wrapped):
+        closing.close()
+    what = f"{frames} steps of {envs} matches, with a recurrent team"
+    limit_name = f"the engine alone, in {workers} processes"
+    yield make_row(what, times["ours"], limit_name, times["limit"], most_ratio=1 / 0.8)
+    peer = "gfootball's wrappers in TorchRL's ParallelEnv"
+    yield make_row(what, times["ours"], peer, times["theirs"], most_ratio=1 / 1.5)
+
+
+def recurrent_team(env: EnvBase) -> TensorDictModuleBase:
+    """A fresh actor, and the critic that has to remember too."""
+    shape = {"hidden": [64, 64], "activation": "relu", "layer_norm": True, "gru": 64}
+    return TensorDictSequential(make_actor(env, **shape), make_critic(env, heads=1, **shape))
+
+
+def collect(
+    env: EnvBase, policy: TensorDictModuleBase, *, frames: int
+) -> Callable[[], TensorDictBase]:
+    """Collects one batch after another."""
+    collector = Collector(
+        remembering(env, policy),
+        policy,
+        frames_per_batch=frames * env.batch_size.numel(),
+        total_frames=-1,
+        track_traj_ids=False,
+        trust_policy=True,
+        auto_register_policy_transforms=False,
+    )
+    return collector.next
+
+
+def bare_engines(
+    envs: int, *, frames: int, workers: int
+) -> tuple[WorkerPool, Callable[[], np.ndarray]]:
+    """As many steps of the engine, shared by as many processes that never wait for each other."""
+    pool = WorkerPool(
+        BareEngine,
+        copies=workers,
+        workers=workers,
+        layout=layout(AGENTS),
+        options={"scenario": SCENARIO, "frame_skip": 1, "frames": envs * frames // workers},
+    )
+    everyone = np.ones(workers, dtype=bool)
+    return pool, lambda: pool.run(0, everyone)
+
+
+class WrappedFootball(EnvBase):
+    """One match behind gfootball's own wrappers, whose rewards TorchRL's GymWrapper refuses."""
+
+    def __init__(self) -> None:
+        import gfootball.env
+
+        super().__init__(batch_size=[])
+        self._game = gfootball.env.create_environment(
+            SCENARIO,
+            representation="simple115v2",
+            rewards="scoring,checkpoints",
+            number_of_left_players_agent_controls=AGENTS,
+        )
+        set_football_specs(self, agents=AGENTS, diversity=18)
+        self.observation_spec = Composite(agents=self.observation_spec["agents"])
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        observation, reward, done, _ = self._game.step(tensordict["agents", "action"].numpy())
+        return self._report(observation, done, reward=torch.tensor([reward.mean()]))
+
+    def _reset(self, tensordict: TensorDictBase | None = None, **_: object) -> TensorDictBase:
+        return self._report(self._game.reset(), False)
+
+    def _report(self, observation: np.ndarray, done: bool, **more: torch.Tensor) -> TensorDict:
+        flag = torch.tensor([done])
+        team = TensorDict({"observation": torch.from_numpy(observation)}, [AGENTS])
+        flags = {"done": flag, "terminated": flag.clone(), "truncated": torch.zeros_like(flag)}
+        return TensorDict({"agents": team, **flags, **more})
+
+    def _set_seed(self, seed: int | None) -> None:
+        """Matches differ by Python's global generator."""
+
+
+if __name__ == "__main__":
+    sys.exit(main(only="football"))
