@@ -45,7 +45,7 @@ class BattleBackend(nn.Module, ABC):
     def snapshot(self) -> Snapshot:
         """Where the battles stand."""
 
-    def interrupted(self) -> Tensor:
+    def lost(self) -> Tensor:
         """Which battles broke off where they stand, through nobody's doing [B, 1], bool."""
         return torch.zeros(self.copies, 1, dtype=torch.bool, device=self.device)
 

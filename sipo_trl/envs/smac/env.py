@@ -27,9 +27,9 @@ class SMACEnv(EnvBase):
     ``("agents", "action")`` [B, A] (a number), ``("agents", "alive")`` [B, A, 1] and
     ``("agents", "state")`` [B, A, S], each agent's view of the whole, for critics. At the root:
     ``state`` [B, S], SMAC's global state; ``reward``, at most 20 in an episode; ``terminated``
-    where a side has no unit left, ``truncated`` at the map's limit or where the battle was
-    interrupted because a game broke down, ``done``; ``success`` where the battle is won; ``info``
-    with ``battle_won``, ``episode_limit``, ``interrupted``, ``dead_allies`` and ``dead_enemies``;
+    where a side has no unit left, ``truncated`` at the map's limit or where the battle is
+    ``lost``, because a game broke down, ``done``; ``success`` where the battle is won; ``info``
+    with ``battle_won``, ``episode_limit``, ``dead_allies`` and ``dead_enemies``;
     ``diversity_state``, the allies' part of the state; and for whoever looks on ``position``
     [B, A, 2], ``alive`` [B, A], ``enemy_position`` [B, E, 2], ``enemy_alive`` [B, E].
 
@@ -100,12 +100,13 @@ class SMACEnv(EnvBase):
                 shape=agents,
             ),
             "info": Composite(
-                battle_won=flag, episode_limit=flag, interrupted=flag, dead_allies=count,
-                dead_enemies=count, shape=shape,
+                battle_won=flag, episode_limit=flag, dead_allies=count, dead_enemies=count,
+                shape=shape,
             ),
             "state": Unbounded((*shape, sizes["state"])),
             "diversity_state": Unbounded((*shape, sizes["diversity_state"])),
             "success": flag,
+            "lost": flag,
         }  # fmt: skip
         for name, number in {"": spec.num_allies, "enemy_": spec.num_enemies}.items():
             entries[f"{name}position"] = Unbounded((*shape, number, 2))
@@ -148,9 +149,9 @@ class SMACEnv(EnvBase):
         snapshot = view.snapshot
         self.full_action_spec["agents", "action"].update_mask(view.action_mask)
         terminated = view.ended
-        interrupted = self.battles.interrupted()
+        lost = self.battles.lost()
         late = (self.step_count >= self.spec.episode_limit) & ~terminated
-        truncated = late | interrupted
+        truncated = late | lost
         agents = {
             "observation": view.observation,
             "state": view.agent_state,
@@ -160,7 +161,6 @@ class SMACEnv(EnvBase):
         info = {
             "battle_won": view.won,
             "episode_limit": late,
-            "interrupted": interrupted,
             "dead_allies": (~view.alive).sum(-1, keepdim=True),
             "dead_enemies": (~view.enemies_alive).sum(-1, keepdim=True),
         }
@@ -173,6 +173,7 @@ class SMACEnv(EnvBase):
             "diversity_state": view.diversity_state,
             # Copies, because the caller may write to what it gets.
             "success": view.won.clone(),
+            "lost": lost,
             "position": snapshot.allies.position.clone(),
             "alive": view.alive.clone(),
             "enemy_position": snapshot.enemies.position.clone(),

@@ -31,9 +31,9 @@ class SC2Backend(BattleBackend):
     """Games of StarCraft II, each in a process of its own beside that of its worker.
 
     A game that ends, hangs, closes its connection or sends what makes no sense is ended and
-    another takes its place: that is logged and counted, and the battle is interrupted where it
-    stood. The game cannot save its state: ``load_state_dict`` interrupts all battles too. No game
-    outlives this object, or the process that holds it.
+    another takes its place: that is logged and counted, and the battle is lost where it stood. The
+    game cannot save its state: ``load_state_dict`` loses all battles too. No game outlives this
+    object, or the process that holds it.
 
     Args:
         spec: the map.
@@ -144,7 +144,7 @@ class SC2Backend(BattleBackend):
         self.broken = self.broken & ~begun.unsqueeze(-1)
 
     def play(self, action: Tensor, moving: Tensor | None = None) -> None:
-        """Goes on by one step, where moving [B, 1]; interrupted battles stay as they are."""
+        """Goes on by one step, where moving [B, 1]; lost battles stay as they are."""
         wanted = self._mask(moving)
         playing = wanted & self._known
         self.pool.arrays["action"][:] = action.cpu()
@@ -162,7 +162,7 @@ class SC2Backend(BattleBackend):
         allies, enemies = map(_side, sides)
         return Snapshot(allies, enemies, self.last_action)
 
-    def interrupted(self) -> Tensor:
+    def lost(self) -> Tensor:
         """Which battles broke off with their games [B, 1]."""
         return self.broken.clone()
 

@@ -74,7 +74,7 @@ def test_a_game_that_breaks_down_costs_an_episode(
     result = env.step(step)["next"]
     env.battles.pool.timeout = LONG
     assert result["truncated"].tolist() == [[False], [True]]
-    assert result["info", "interrupted"].tolist() == [[False], [True]]
+    assert result["lost"].tolist() == [[False], [True]]
     assert not result["info", "episode_limit"].any()
     assert not result["terminated"].any()
     assert not result["success"].any()
@@ -99,13 +99,13 @@ def test_a_game_that_breaks_down_between_episodes_is_replaced_at_once(env, start
     assert not env.step(act(state, STOP, NORTH))["next", "done"].any()
 
 
-def test_after_a_state_was_loaded_all_battles_are_interrupted_once(env, started):
+def test_after_a_state_was_loaded_all_battles_are_lost_once(env, started):
     state = env.step(act(started, NORTH, STOP))["next"]
     saved = {name: value.clone() for name, value in env.state_dict().items()}
     env.step(act(state, NORTH, NORTH))
     env.load_state_dict(saved)
     result = env.step(act(state, NORTH, NORTH))["next"]
-    assert result["info", "interrupted"].all()
+    assert result["lost"].all()
     torch.testing.assert_close(result["position"], state["position"], rtol=0, atol=0)
     state = env.reset()
     result = env.step(act(state, NORTH, NORTH))["next"]
@@ -119,7 +119,7 @@ def test_a_game_that_breaks_down_again_and_again_ends_the_run(
     env = make_env()
     state = env.reset()
     game.faults += [("step", 0, "die")] * 2
-    assert env.step(act(state, NORTH))["next", "info", "interrupted"].all()
+    assert env.step(act(state, NORTH))["next", "lost"].all()
     state = env.reset()
     message = r"Game 0 broke down 2 times without a whole episode(?s:.*)Connection already closed"
     with pytest.raises(RuntimeError, match=message):

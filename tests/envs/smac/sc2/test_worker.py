@@ -46,7 +46,7 @@ def test_a_game_ends_with_its_worker(make_env, started, wait_for_end):
     os.kill(env.battles.pool.pids[0], signal.SIGKILL)
     wait_for_end(*processes)
     state["agents", "action"] = torch.ones(1, 2, dtype=torch.int64)
-    assert env.step(state)["next", "info", "interrupted"].all()
+    assert env.step(state)["next", "lost"].all()
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL, "error"])
