@@ -5,7 +5,8 @@
 - :func:`check_installation`: where the game and its maps are expected;
 - :func:`register_messages`: pysc2 under today's protobuf.
 
-``sipo_trl.envs.smac.sc2.game``, which plays, can be imported only once the messages are registered.
+``sipo_trl.envs.smac.sc2.game``, which plays, is imported by workers alone, because of what pysc2
+does to a process that imports it.
 """
 
 from sipo_trl.envs.smac.sc2.backend import SC2Backend

@@ -55,6 +55,12 @@ class SC2Backend(BattleBackend):
         ModuleNotFoundError: if pysc2 is missing.
         FileNotFoundError: if the game or the map is missing.
         RuntimeError: if a game does not start, or breaks down several times in a row.
+
+    Examples:
+        >>> from sipo_trl.envs import SMACEnv
+        >>> env = SMACEnv("2m_vs_1z", batch_size=[8], backend="sc2")  # doctest: +SKIP
+        >>> env.battles.versions[0]  # doctest: +SKIP
+        '4.10.0'
     """
 
     units: Tensor

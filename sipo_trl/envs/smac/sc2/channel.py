@@ -26,6 +26,15 @@ class GameSettings:
         version: which of the installed games to start, such as ``"4.10"``; the newest if ``None``.
         replay_dir: where replays go when games end; nowhere if ``None``.
         temporary: folder for the games' temporary files.
+
+    Examples:
+        >>> settings = GameSettings(
+        ...     map_name="2m_vs_1z", races=("Terran", "Protoss"), num_allies=2, num_enemies=1,
+        ...     size=32, moves=((0, 2), (0, -2), (2, 0), (-2, 0)), loops=8, version=None,
+        ...     replay_dir=None, temporary="/tmp",
+        ... )
+        >>> settings.layout["units"]
+        ('f4', (3, 5))
     """
 
     map_name: str

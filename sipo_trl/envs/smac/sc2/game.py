@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import flags
 from numpy.typing import NDArray
-from pysc2 import run_configs
-from pysc2.lib import sc_process
-from s2clientprotocol import common_pb2, debug_pb2, raw_pb2, sc2api_pb2
 
 from sipo_trl.envs.smac.sc2.channel import GameSettings
+from sipo_trl.envs.smac.sc2.messages import register_messages
+
+register_messages()
+# Only now can these be imported.
+from absl import flags  # noqa: E402
+from pysc2 import run_configs  # noqa: E402
+from pysc2.lib import sc_process  # noqa: E402
+from s2clientprotocol import common_pb2, debug_pb2, raw_pb2, sc2api_pb2  # noqa: E402
 
 # Who owns a unit, and what it can be told to do, in the game's numbers.
 ALLY, ENEMY = 1, 2

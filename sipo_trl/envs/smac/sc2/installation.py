@@ -15,6 +15,10 @@ def check_installation(map_name: str) -> Path:
     Raises:
         ModuleNotFoundError: if pysc2 is missing.
         FileNotFoundError: if the game or the map is missing.
+
+    Examples:
+        >>> check_installation("2m_vs_1z")  # doctest: +SKIP
+        PosixPath('/home/me/StarCraftII')
     """
     require_pysc2()
     folder = Path(os.environ.get("SC2PATH", "~/StarCraftII")).expanduser()

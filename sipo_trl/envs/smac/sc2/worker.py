@@ -4,7 +4,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sipo_trl.envs.smac.sc2 import channel
-from sipo_trl.envs.smac.sc2.messages import register_messages
 
 if TYPE_CHECKING:
     from sipo_trl.envs.smac.sc2.game import Game
@@ -43,7 +42,7 @@ class GameWorker:
         return False
 
     def _launch(self, copy: int) -> "Game":
-        register_messages()
+        # Here, because the environment's process imports this file too and is to be left alone.
         from sipo_trl.envs.smac.sc2.game import Game
 
         game = Game(self._settings, seed=int(self._arrays["seed"][copy]))

@@ -5,6 +5,7 @@ import torch
 from double import Battle, Installation
 
 from sipo_trl.envs.smac import SMACEnv
+from sipo_trl.envs.smac.sc2 import backend
 
 TERRAN, ZERG, PROTOSS = 1, 2, 3
 
@@ -82,3 +83,12 @@ def test_the_ground_of_old_games_is_understood(other_game, make_env):
     expected = SMACEnv("2m_vs_1z", batch_size=[1]).features.walkable
     assert torch.equal(env.features.walkable, expected)
     env.close()
+
+
+def test_other_maps_under_smacs_names_are_refused(other_game, make_env, monkeypatch):
+    other_game(plays="3m")
+    monkeypatch.setattr(backend, "PATIENCE", 0)
+    env = make_env()
+    message = "2m_vs_1z has 3 allies and 3 enemies instead of 2 and 1: install SMAC's own maps"
+    with pytest.raises(RuntimeError, match=message):
+        env.reset()

@@ -26,10 +26,11 @@ class Battle:
 
     Args:
         bits_per_pixel: of the picture of the ground: 1, or 8 as in old games.
+        plays: the map that stands in the files of all others; each its own if ``None``.
     """
 
-    def __init__(self, *, bits_per_pixel: int = 1) -> None:
-        self.bits_per_pixel = bits_per_pixel
+    def __init__(self, *, bits_per_pixel: int = 1, plays: str | None = None) -> None:
+        self.bits_per_pixel, self._plays = bits_per_pixel, plays
         self.status = sc2api_pb2.launched
         self.created: list[sc2api_pb2.RequestCreateGame] = []
         self.joined: list[sc2api_pb2.RequestJoinGame] = []
@@ -52,7 +53,7 @@ class Battle:
         assert request.local_map.map_data == MAP_DATA
         assert not request.realtime
         self.created.append(request)
-        self.spec = load_map(Path(request.local_map.map_path).stem)
+        self.spec = load_map(self._plays or Path(request.local_map.map_path).stem)
         self.status = sc2api_pb2.init_game
 
     def _join_game(self, request, response) -> None:
@@ -91,8 +92,7 @@ class Battle:
         self._loop += request.count
         if not (self._tags_alive[ALLY] or self._tags_alive[ENEMY]):
             self._respawn()
-        else:
-            assert request.count == LOOPS
+        elif request.count == LOOPS:  # the engine knows no smaller steps
             self._engine.play(self._action_of)
             self._show(self._engine.snapshot())
 
