@@ -64,6 +64,7 @@ class Engine(nn.Module):
     enemy_blow: Tensor
     hits: Tensor
     splash: Tensor
+    follow_through: Tensor
     hostile: Tensor
 
     def __init__(
@@ -93,6 +94,9 @@ class Engine(nn.Module):
             "weapon": reach,
             "radius": _column(units, "radius", device),
             "hits": _column(units, "hits", device),
+            # Above such a cooldown the attack is not over yet.
+            "follow_through": _column(units, "cooldown", device)
+            - _column(units, "follow_through", device),
             "hostile": torch.arange(len(units)) >= self.allies,
             "splash": torch.tensor([unit.splash for unit in spec.allies]).T,
             **{name: torch.tensor(rows) for name, rows in blows.items()},
@@ -237,5 +241,6 @@ class Engine(nn.Module):
         far = gap.square().sum(0).sqrt_().clamp_min_(_TINY)
         stride = torch.where(wanted, (room + _CONTACT).clamp_min_(0), far).minimum(self.speed)
         # Allies go nowhere by themselves.
-        gap *= (stride / far) * (wanted | self.hostile)
+        follows = battle.cooldown > self.follow_through
+        gap *= (stride / far) * ((wanted | self.hostile) & ~follows)
         return torch.cat([gap[..., :allies] + way, gap[..., allies:]], -1)
