@@ -64,6 +64,9 @@ class Engine(nn.Module):
     enemy_blow: Tensor
     hits: Tensor
     splash: Tensor
+    follow_through: Tensor
+    ally_index: Tensor
+    enemy_index: Tensor
     hostile: Tensor
 
     def __init__(
@@ -93,6 +96,11 @@ class Engine(nn.Module):
             "weapon": reach,
             "radius": _column(units, "radius", device),
             "hits": _column(units, "hits", device),
+            # Above such a cooldown the attack is not over yet.
+            "follow_through": _column(units, "cooldown", device)
+            - _column(units, "follow_through", device),
+            "ally_index": torch.arange(spec.num_allies).unsqueeze(1),
+            "enemy_index": torch.arange(spec.num_enemies),
             "hostile": torch.arange(len(units)) >= self.allies,
             "splash": torch.tensor([unit.splash for unit in spec.allies]).T,
             **{name: torch.tensor(rows) for name, rows in blows.items()},
@@ -196,13 +204,11 @@ class Engine(nn.Module):
         """The damage that everybody is dealt before armour, and by how many hits [B, U]."""
         allies = self.allies
         our_fire, their_fire = fires[:, :allies, None], fires[:, None, allies:]
-        enemies = torch.arange(self.spec.num_enemies, device=targets.device)
-        ours = targets.unsqueeze(2) == enemies
+        ours = targets.unsqueeze(2) == self.enemy_index
         if self.splashes:
             ours = ours | (self._swept(gap_to[..., :allies], gap) & alive[:, None, allies:])
         ours = (ours & our_fire) * self.hits[:allies, None]
-        agents = torch.arange(allies, device=targets.device).unsqueeze(1)
-        theirs = ((nearest.unsqueeze(1) == agents) & their_fire) * self.hits[allies:]
+        theirs = ((nearest.unsqueeze(1) == self.ally_index) & their_fire) * self.hits[allies:]
         number = torch.cat([theirs.sum(2), ours.sum(1)], 1)
         total = torch.cat([(theirs * self.enemy_blow).sum(2), (ours * self.ally_blow).sum(1)], 1)
         return total, number
@@ -237,5 +243,6 @@ class Engine(nn.Module):
         far = gap.square().sum(0).sqrt_().clamp_min_(_TINY)
         stride = torch.where(wanted, (room + _CONTACT).clamp_min_(0), far).minimum(self.speed)
         # Allies go nowhere by themselves.
-        gap *= (stride / far) * (wanted | self.hostile)
+        follows = battle.cooldown > self.follow_through
+        gap *= (stride / far) * ((wanted | self.hostile) & ~follows)
         return torch.cat([gap[..., :allies] + way, gap[..., allies:]], -1)

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from sipo_trl.envs.smac.battle_map import MapSpec
 from sipo_trl.envs.smac.snapshot import Snapshot
@@ -46,9 +47,9 @@ class Features(nn.Module):
         [[[0, 1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 0]]]
     """
 
-    walkable: Tensor
-    moves: Tensor
+    exits: Tensor
     agents: Tensor
+    actions: Tensor
     identity: Tensor
     others: Tensor
     cooldowns: Tensor
@@ -75,9 +76,9 @@ class Features(nn.Module):
             walkable = torch.stack([spec.walkable(climbs=ally.climbs) for ally in spec.allies])
         agents = torch.arange(spec.num_allies, device=device)
         constants = {
-            "walkable": walkable.to(device).flatten(1),
-            "moves": torch.tensor(MOVES, device=device),
+            "exits": _exits(walkable).to(device),
             "agents": agents,
+            "actions": torch.arange(spec.num_actions, device=device),
             "identity": torch.eye(spec.num_allies, device=device),
             # Everybody but oneself, in order.
             "others": (agents[:-1] + (agents[:-1] >= agents.unsqueeze(1))).long(),
@@ -123,6 +124,17 @@ class Features(nn.Module):
             "state": allies * (3 + ally) + enemies * (2 + enemy) + allies * spec.num_actions,
             "diversity_state": allies * (3 + ally),
         }
+
+
+def _exits(walkable: Tensor) -> Tensor:
+    """Whether the cells to the north, south, east and west of each are free [A, y * x, 4]."""
+    padded = F.pad(walkable, (1, 1, 1, 1))
+    size = walkable.shape[-1]
+    sides = [
+        padded[:, 1 + dy : 1 + dy + size, 1 + dx : 1 + dx + size]
+        for dx, dy in ((int(x), int(y)) for x, y in MOVES)
+    ]
+    return torch.stack(sides, -1).flatten(1, 2)
 
 
 def _column(units: tuple[UnitType, ...], name: str, device: torch.device | str | None) -> Tensor:

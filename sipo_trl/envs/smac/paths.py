@@ -9,6 +9,8 @@ from sipo_trl.envs.smac.battle_map import SIZE, MapSpec
 
 # Looks along a line: what a line can miss between two of them is a corner, which units slide along.
 _LOOKS = 2 * SIZE
+# Whoever slides along a wall that sticks out no further than this does without a table.
+_DETOUR = 2.0
 
 
 @cache
@@ -23,11 +25,11 @@ def waypoints(spec: MapSpec, *, climbs: bool = False) -> Tensor | None:
         climbs: for units for which cliffs are no obstacle.
 
     Returns:
-        The table, or ``None`` if every free cell is seen from every other.
+        The table, or ``None`` if nobody has to make a detour worth the name.
 
     Examples:
         >>> from sipo_trl.envs.smac import load_map
-        >>> waypoints(load_map("3m")) is None
+        >>> waypoints(load_map("2m_vs_1z")) is None
         True
         >>> table = waypoints(load_map("2c_vs_64zg"))
         >>> y, x = divmod(int(table[11 * 32 + 5, 14 * 32 + 5]), 32)  # across the cliff
@@ -38,9 +40,9 @@ def waypoints(spec: MapSpec, *, climbs: bool = False) -> Tensor | None:
     cells = free.flatten().nonzero().squeeze(1)
     places = torch.stack([cells % SIZE, cells // SIZE], -1) + 0.5
     seen = _visible(places, free)
-    if bool(seen.all()):
+    first, detour = _first_steps(places, seen, _corners(free)[cells])
+    if detour < _DETOUR:
         return None
-    first = _first_steps(places, seen, _corners(free)[cells])
     # Every cell stands for the nearest free one.
     everywhere = torch.arange(SIZE * SIZE)
     everywhere = torch.stack([everywhere % SIZE, everywhere // SIZE], -1) + 0.5
@@ -70,12 +72,16 @@ def _corners(free: Tensor) -> Tensor:
     return (corners & free).flatten()
 
 
-def _first_steps(places: Tensor, seen: Tensor, corners: Tensor) -> Tensor:
-    """Floyd and Warshall's shortest ways over corners; returns their first stations [N, N]."""
-    length = torch.cdist(places, places).masked_fill(~seen, torch.inf)
+def _first_steps(places: Tensor, seen: Tensor, corners: Tensor) -> tuple[Tensor, float]:
+    """First stations [N, N] of the shortest ways over corners, and the longest detour.
+
+    The ways are Floyd and Warshall's.
+    """
+    straight = torch.cdist(places, places)
+    length = straight.masked_fill(~seen, torch.inf)
     first = torch.arange(len(places)).expand_as(seen).clone()
     for corner in corners.nonzero().squeeze(1).tolist():
         over = length[:, corner, None] + length[corner]
         first = torch.where(over < length, first[:, corner, None], first)
         length = torch.minimum(length, over)
-    return first
+    return first, (length - straight).max().item()

@@ -21,6 +21,7 @@ class UnitType:
         bonus_against: that attribute.
         attribute: light or armoured.
         cooldown: between two attacks.
+        follow_through: how long after an attack a unit stands before it goes after its target.
         shown_cooldown: what SMAC divides a cooldown by.
         range: of the weapon, from edge to edge.
         speed: way per loop.
@@ -43,6 +44,7 @@ class UnitType:
     bonus_against: str = ""
     attribute: str = "light"
     cooldown: float
+    follow_through: float = 0.0
     shown_cooldown: float
     range: float
     speed: float
@@ -71,7 +73,8 @@ UNITS: dict[str, UnitType] = {
         UnitType(
             name="zealot", race="Protoss", type_id=73,
             health=100, shield=50, armour=1, damage=8, hits=2,
-            cooldown=19.3, shown_cooldown=22, range=0.1, speed=0.1406, radius=0.5,
+            cooldown=19.3, follow_through=19.3, shown_cooldown=22, range=0.1, speed=0.1406,
+            radius=0.5,
         ),
         UnitType(
             name="stalker", race="Protoss", type_id=74,

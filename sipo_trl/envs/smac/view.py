@@ -74,8 +74,7 @@ class View:
         health, rest = self._enemy_traits.split([1, self._enemy_traits.shape[-1] - 1], -1)
         enemies = torch.cat([health, self._enemy_place, rest], -1)
         enemies = enemies * self.enemies_alive.unsqueeze(-1)
-        actions = self.snapshot.last_action.unsqueeze(-1)
-        done = actions == torch.arange(self.features.spec.num_actions, device=actions.device)
+        done = self.snapshot.last_action.unsqueeze(-1) == self.features.actions
         return torch.cat([self.diversity_state, enemies.flatten(1), done.float().flatten(1)], -1)
 
     @cached_property
@@ -189,11 +188,8 @@ class View:
     def _may_move(self) -> Tensor:
         """Whether the cell one step to the north, south, east, west can be walked on [B, A, 4]."""
         features = self.features
-        places = self.snapshot.allies.position.unsqueeze(-2) + features.moves
-        within = ((places >= 0) & (places < SIZE)).all(-1)
-        x, y = places.long().clamp(0, SIZE - 1).unbind(-1)
-        free = features.walkable[features.agents.unsqueeze(-1), y * SIZE + x]
-        return free & within & self.alive.unsqueeze(-1)
+        x, y = self.snapshot.allies.position.long().unbind(-1)
+        return features.exits[features.agents, y * SIZE + x] & self.alive.unsqueeze(-1)
 
     @cached_property
     def _here(self) -> Tensor:

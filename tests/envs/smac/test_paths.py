@@ -1,4 +1,4 @@
-import torch
+import pytest
 
 from sipo_trl.envs.smac import load_map
 from sipo_trl.envs.smac.paths import waypoints
@@ -34,11 +34,8 @@ def test_all_ways_lead_over_free_ground():
     assert free[table[table >= 0].unique().long()].all()
 
 
-def test_nobody_needs_a_way_on_open_ground():
-    assert waypoints(load_map("3m")) is None
-
-
-def test_climbers_go_straight_across():
-    table = waypoints(load_map("2c_vs_64zg"), climbs=True)
-    assert walk(table, (14, 9), (14, 16)) == []
-    assert table.dtype == torch.int16
+@pytest.mark.parametrize(
+    ("name", "climbs"), [("3m", False), ("2m_vs_1z", False), ("2c_vs_64zg", True)]
+)
+def test_nobody_needs_a_way_on_open_ground(name, climbs):
+    assert waypoints(load_map(name), climbs=climbs) is None
