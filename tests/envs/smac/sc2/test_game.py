@@ -4,7 +4,7 @@ import pytest
 import torch
 from double import Battle, Installation
 
-from sipo_trl.envs.smac import SMACEnv
+from sipo_trl.envs.smac import SMACEnv, load_map
 from sipo_trl.envs.smac.sc2 import backend
 
 TERRAN, ZERG, PROTOSS = 1, 2, 3
@@ -79,9 +79,9 @@ def other_game(tmp_path, monkeypatch):
 
 def test_the_ground_of_old_games_is_understood(other_game, make_env):
     other_game(bits_per_pixel=8)
-    env = make_env()
-    expected = SMACEnv("2m_vs_1z", batch_size=[1]).features.walkable
-    assert torch.equal(env.features.walkable, expected)
+    env = make_env(map_name="2c_vs_64zg")
+    climbing = load_map("2c_vs_64zg").walkable(climbs=True)
+    assert torch.equal(env.battles.walkable(), climbing.expand(2, -1, -1))
     env.close()
 
 
