@@ -50,8 +50,9 @@ def test_a_game_ends_with_its_worker(make_env, started, wait_for_end):
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL, "error"])
-def test_games_end_with_their_client(game, started, wait_for_end, end):
+def test_games_end_with_their_client(game, started, wait_for_end, tmp_path, monkeypatch, end):
     """Even one that is busy, because the game hangs."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # who is killed cannot tidy up
     hangs, notice = os.pipe()
     client = os.fork()
     if client == 0:
