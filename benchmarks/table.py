@@ -11,7 +11,15 @@ from typing import Any, Literal
 
 import torch
 
-NAMES = ("components", "training", "humanoid", "humanoid_training", "football", "evaluation")
+NAMES = (
+    "components",
+    "training",
+    "humanoid",
+    "humanoid_training",
+    "smac",
+    "football",
+    "evaluation",
+)
 """The benchmark files, each of which has ``rows(quick: bool)``."""
 
 HEADER = ("what", "ours", "peer", "peer's", "ours / peer (quartiles)", "target", "verdict")

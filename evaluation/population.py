@@ -8,6 +8,7 @@ needs one of them says so where it is missing:
 - ``landmark`` [n, 1]: the landmark that is touched, or -1 (navigation);
 - ``torque`` [n, D]: joint torques, ``foot_sensors`` [n, 12] (humanoid);
 - ``position`` [n, A, 2]: where the controlled agents are, ``alive`` [n, A]: which of them live;
+- ``enemy_position`` [n, E, 2], ``enemy_alive`` [n, E]: the same of whom they fight (SMAC);
 - ``ball`` [n, 2] or [n, 3]: where the ball is (football).
 """
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from benchmarks import components, evaluation, humanoid, memory, peers, table, timing, updates
+from benchmarks import components, evaluation, humanoid, memory, peers, smac, table, timing, updates
 from benchmarks.table import HEADER, Row, format_table, main
 from sipo_trl.models import MaskedGRU
 from sipo_trl.objectives import MultiHeadGAE
@@ -23,6 +23,7 @@ PIECES = {
     "rbf product and exp": lambda: [components.rbf_against_product(2, **rbf_tiny)],
     "rbf cdist": lambda: [components.rbf_against_cdist(144, **rbf_tiny)],
     "critics": lambda: [components.critics_speed(8, rounds=2, critics=3, features=5)],
+    "battles": lambda: [smac.stepping("3m", rounds=2, least=1, envs=8, steps=2)],
     "gae": lambda: [components.gae_speed(rounds=2, envs=3, steps=90, heads=2)],
     "gru": lambda: [components.gru_speed(4, rounds=2, sequences=2, agents=3, size=5)],
 }

@@ -12,6 +12,7 @@ from evaluation.population import InputError, Policy, Population
 from evaluation.routes import ball_route, policy_route
 from evaluation.rows import current_states
 from sipo_trl.envs.navigation import LANDMARK_RADIUS, ORIGIN_DISTANCE, TOUCH_DISTANCE
+from sipo_trl.envs.smac import load_map, map_names
 
 Kind = Literal["navigation", "football", "map", "projection"]
 
@@ -57,6 +58,8 @@ def plane_content(population: Population, plane: Plane) -> dict[str, Any]:
     """What the page needs to draw paths and heat maps."""
     agents = plane.places[0].shape[1]
     number = max(1, min(_EPISODES, _POINTS // (len(population) * _STEPS * agents)))
+    if population.policies[0].has("enemy_position"):
+        number = 1  # several battles at once would be a melee
     heatmaps = position_heatmaps(_living(population, plane), bins=_BINS)
     content: dict[str, Any] = {
         "kind": plane.kind,
@@ -80,6 +83,8 @@ def plane_content(population: Population, plane: Plane) -> dict[str, Any]:
         content["routes"] = [
             _route(policy, places) for policy, places in zip(population, plane.places, strict=True)
         ]
+    elif plane.kind == "map":
+        content |= _battlefield(population)
     return content
 
 
@@ -103,6 +108,23 @@ def _route(policy: Policy, places: Tensor) -> list[int] | None:
     won = policy.won_episodes if policy.won is not None else []
     route = policy_route(ball_route(ball[rows], places[rows]) for rows in won)
     return None if route is None else list(route)
+
+
+def _battlefield(population: Population) -> dict[str, Any]:
+    """The ground of a StarCraft battle, as rectangles (left, low, right, high), if it is one."""
+    settings = population.policies[0].config.get("env")
+    name = settings.get("map_name") if isinstance(settings, dict) else None
+    if name not in map_names():
+        return {}
+    spec = load_map(name)
+    # Cells are named by their lower left corners.
+    ground, cliff = (
+        [(left, low, right + 1, high + 1) for left, low, right, high in cells]
+        for cells in (spec.ground, spec.cliff)
+    )
+    left, low, right, high = zip(*ground, strict=True)
+    bounds = (min(left) - 1, max(right) + 1), (min(low) - 1, max(high) + 1)
+    return {"ground": ground, "cliff": cliff, "bounds": bounds}
 
 
 def _landmarks(population: Population) -> list[list[float]]:
@@ -132,6 +154,9 @@ def _path(policy: Policy, places: Tensor, rows: Tensor, kind: Kind) -> dict[str,
     }
     if policy.has("alive"):
         path["alive"] = policy.column("alive")[kept].int().tolist()
+    if policy.has("enemy_position"):
+        path["enemies"] = _rounded(policy.column("enemy_position")[kept])
+        path["enemyAlive"] = policy.column("enemy_alive")[kept].int().tolist()
     if policy.has("ball"):
         path["ball"] = _rounded(policy.column("ball")[kept][:, :2])
     return path

@@ -9,6 +9,7 @@
 - :class:`FootballEnv`: Google Research Football, a team that learns to score;
 - :class:`RunningEnv`: gymnasium's half-cheetah, walker, ant and humanoid, many copies at once;
 - :class:`EnvError`: what is raised where an engine behind an environment fails;
+- :class:`SMACEnv`: StarCraft battles, each unit an agent;
 - :class:`GridWorld`: the paper's example for diversity measures, with its five policies
   (:func:`paper_policies`) as :class:`GridPolicy`;
 - :func:`solve_pbt`, :func:`solve_itr`: the 1-D problem that both frameworks solve exactly.
@@ -27,6 +28,7 @@ from sipo_trl.envs.navigation import (
     touched_landmark,
 )
 from sipo_trl.envs.one_dimensional import Solution, solve_itr, solve_pbt
+from sipo_trl.envs.smac import SMACEnv
 
 __all__ = [
     "EnvError",
@@ -37,6 +39,7 @@ __all__ = [
     "HumanoidVisualEnv",
     "NavigationEnv",
     "RunningEnv",
+    "SMACEnv",
     "Solution",
     "draw_landmarks",
     "most_frequent_landmark",

@@ -111,4 +111,8 @@ def remembering(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
     # TorchRL would make every policy's environment tell where episodes begin.
     if "is_init" not in policy.in_keys:
         return env
-    return TransformedEnv(env, get_env_transforms_from_module(policy))
+    memory = get_env_transforms_from_module(policy)
+    # TorchRL flattens an environment around another, but not without a warning.
+    if isinstance(env, TransformedEnv):
+        return env.append_transform(memory)
+    return TransformedEnv(env, memory)

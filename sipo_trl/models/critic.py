@@ -32,9 +32,9 @@ def critic_spec(
         env: a TorchRL environment, or its ``specs``.
         heads: number of values: 1 for the task and 1 for each archived policy.
         observation_keys: what the critic sees. A root key is shown to every agent, a key in the
-            agents' group shows each agent its own. By default, with agents, the global ``state``
-            at the root or in the group, or else the observations of all agents joined; without
-            agents, what the actor sees.
+            agents' group shows each agent its own. By default, with agents, the ``state`` in the
+            group or else the global one at the root, or else the observations of all agents
+            joined; without agents, what the actor sees.
         **network: fields of :class:`~sipo_trl.models.Network`.
 
     Returns:
@@ -48,7 +48,7 @@ def critic_spec(
     environment = EnvironmentReader(env)
     joint = False
     if observation_keys is None and environment.agents is not None:
-        states = filter(environment.has, ("state", environment.in_group("state")))
+        states = filter(environment.has, (environment.in_group("state"), "state"))
         state = next(states, None)
         joint = state is None
         observation_keys = None if state is None else [state]

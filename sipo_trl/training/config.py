@@ -270,6 +270,15 @@ class ITRConfig:
     seed: int = 0
     """Decides everything."""
 
+    def __post_init__(self) -> None:
+        steps, chunk = self.collector.frames_per_batch // self.collector.num_envs, self.ppo.chunk
+        if self.network.gru is not None and steps % chunk:
+            raise ValueError(
+                f"collector.frames_per_batch gives each of collector.num_envs copies {steps} "
+                f"steps, which is no multiple of ppo.chunk, {chunk}: recurrent networks learn "
+                "from whole chunks"
+            )
+
     def make_env(self, num_envs: int | None = None) -> EnvBase:
         """The environment, or one sentence for what is missing or set wrong.
 

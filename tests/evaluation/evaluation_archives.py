@@ -113,6 +113,9 @@ def battle_archive(folder: Path) -> Path:
         archive.append(
             states,
             alive=alive,
+            enemy_position=torch.full((40, 1, 2), 16.0),
+            enemy_alive=alive[:, 1:],
+            config={"env": {"name": "smac_2c_vs_64zg", "map_name": "2c_vs_64zg", "stack": 1}},
             position=states.view(40, 2, 4)[..., 2:4].contiguous(),
             success=torch.ones(40, dtype=torch.bool),
             **index_columns(4, 10),

@@ -30,10 +30,20 @@ function lines(until, style) {
   });
 }
 
+// In battles the dead stay where they fell, faded.
 const heads = (until) => everyPath((path, index, name) => {
   const step = stepAt(path, until);
-  return path.points[step].map((value, agent) => ({ name, value, agent, itemStyle: { color: colour(index) } }))
-    .filter(({ agent }) => !path.alive || path.alive[step][agent]);
+  const lives = (agent) => !path.alive || path.alive[step][agent];
+  return path.points[step].map((value, agent) => ({ name, value, agent, itemStyle: { color: colour(index), opacity: lives(agent) ? 1 : 0.25 } }))
+    .filter(({ agent }) => path.enemies || lives(agent));
+});
+
+const enemies = (until) => everyPath((path, index, label) => {
+  const step = stepAt(path, until);
+  return (path.enemies?.[step] ?? []).map((value, enemy) => ({
+    name: `${label}: enemy`, value,
+    itemStyle: { borderColor: colour(index), opacity: path.enemyAlive[step][enemy] ? 1 : 0.2 },
+  }));
 });
 
 const balls = (until) => everyPath((path) => path.ball ? [path.ball[Math.min(path.ball.length - 1, stepAt(path, until))]] : []);
@@ -45,10 +55,27 @@ const moving = () => [
   { id: "heads", data: heads(player.time) },
   { id: "ballWays", data: ballWays(player.time) },
   { id: "balls", data: balls(player.time) },
+  { id: "enemies", data: enemies(player.time) },
 ];
+
+// Walls around free ground, and cliffs in it.
+function battlefield() {
+  const [[left, right], [low, high]] = plane.bounds;
+  const kinds = [[[[left, low, right, high]], { fill: css("--line") }], [plane.ground, { fill: css("--panel") }],
+    [plane.cliff, { fill: css("--soft"), opacity: 0.35 }]];
+  return {
+    type: "custom", silent: true, z: 1, data: [[left, low]], renderItem: (_, api) => ({
+      type: "group", children: kinds.flatMap(([rectangles, style]) => rectangles.map(([x0, y0, x1, y1]) => {
+        const [[a, b], [c, d]] = [api.coord([x0, y1]), api.coord([x1, y0])];
+        return { type: "rect", shape: { x: a, y: b, width: c - a, height: d - b }, style };
+      })),
+    }),
+  };
+}
 
 function scenery() {
   const line = { stroke: css("--line"), fill: "none", lineWidth: 1.5 };
+  if (plane.ground) return battlefield();
   if (plane.kind === "navigation") {
     const items = plane.landmarks.map((place, index) => ({ place, letter: String.fromCharCode(65 + index) }));
     return {
@@ -87,7 +114,7 @@ function stage(drawn) {
   const { x, y } = view(drawn.getWidth(), drawn.getHeight(), plane.bounds, plane.aspect);
   const hidden = { axisLabel: { show: false }, splitLine: { show: false }, axisLine: { show: false } };
   const path = { type: "lines", coordinateSystem: "cartesian2d", polyline: true, silent: true };
-  const [walked, front, ways, ball] = moving();
+  const [walked, front, ways, ball, enemy] = moving();
   const series = [
     { ...path, z: 2, data: lines(1, { width: 1.2, opacity: 0.16 }) },
     { ...path, z: 3, ...walked },
@@ -95,6 +122,7 @@ function stage(drawn) {
     { type: "scatter", z: 4, symbolSize: pitch ? 16 : 9, itemStyle: { borderColor: css("--panel"), borderWidth: 1.5 }, ...front,
       label: { show: pitch, formatter: ({ data }) => String(data.agent), color: css("--panel"), fontSize: 10, fontWeight: 600 } },
     { type: "scatter", z: 5, silent: true, symbolSize: 7, itemStyle: { color: css("--panel"), borderColor: css("--ink"), borderWidth: 2 }, ...ball },
+    { type: "scatter", z: 4, symbol: "diamond", symbolSize: 9, itemStyle: { color: css("--ink"), borderWidth: 2 }, ...enemy },
   ];
   if (plane.kind === "navigation") series.push({ type: "scatter", silent: true, z: 5, data: [[0, 0]], symbolSize: 11, itemStyle: { color: css("--panel"), borderColor: css("--ink"), borderWidth: 2 } });
   return {
@@ -132,7 +160,7 @@ function advance(now) {
 }
 
 function startPlayer() {
-  const titles = { navigation: "Where they go", football: "On the pitch", map: "Where they go", projection: "Their states, seen from the side that varies most" };
+  const titles = { navigation: "Where they go", football: "On the pitch", map: plane.ground ? "The battle: agents as dots, enemies as diamonds" : "Where they go", projection: "Their states, seen from the side that varies most" };
   $("stage-title").textContent = titles[plane.kind];
   policies.forEach(({ index, label }) => {
     const route = plane.routes?.[index];

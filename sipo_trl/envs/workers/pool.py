@@ -42,6 +42,7 @@ class WorkerPool:
     Attributes:
         arrays: the shared arrays [N, ...], by name.
         replaced: how many workers had to be replaced so far.
+        last_words: how the last process in the place of each worker ended that was replaced.
         timeout: as above; may be changed at any time.
 
     Raises:
@@ -74,6 +75,7 @@ class WorkerPool:
         bounds = np.linspace(0, copies, workers + 1).round().astype(int).tolist()
         self._rows = list(pairwise(bounds))
         self._workers = [self._start(index) for index in range(workers)]
+        self.last_words = [""] * workers
         self.closed = False
 
     @property
@@ -147,6 +149,7 @@ class WorkerPool:
             )
             raise RuntimeError(f"A new worker of the environment {event} {words}")
         self.replaced += 1
+        self.last_words[index] = words
         self._workers[index] = self._start(index)
 
     def _start(self, index: int) -> Worker:

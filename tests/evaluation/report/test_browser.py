@@ -112,6 +112,15 @@ def test_the_measure_can_be_chosen(visit, page_file):
     assert page.evaluate(PICTURE, "matrix") != before
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_battle_is_played(visit, battle, tmp_path, scheme):
+    page = visit(write_report(load_population(battle), tmp_path / "page.html"), scheme=scheme)
+    assert page.inner_text("#stage-title").startswith("The battle")
+    at_end = page.evaluate(PICTURE, "player")
+    page.evaluate("setTime(0)")
+    assert page.evaluate(PICTURE, "player") != at_end
+
+
 def test_the_player_plays_pauses_and_is_dragged(visit, page_file):
     page = visit(page_file)
     at_end = page.evaluate(PICTURE, "player")

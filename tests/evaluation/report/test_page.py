@@ -85,6 +85,16 @@ def test_the_pitch_shows_won_matches_and_their_routes(tmp_path):
     assert ball == [[0.0], [0.5], [0.9]]
 
 
+def test_a_battle_is_drawn_on_its_ground(battle):
+    plane = page_content(load_population(battle))["plane"]
+    assert (0, 10, 32, 12) in plane["ground"]
+    assert plane["cliff"] == [(4, 12, 28, 14)]
+    assert plane["bounds"] == ((-1, 33), (5, 21))
+    (path,) = plane["paths"][0]  # one battle at a time
+    assert path["enemies"] == [[[16.0, 16.0]]] * 10
+    assert path["enemyAlive"] == [[1]] * 10
+
+
 def test_the_humanoids_features_have_names(humanoid):
     features = page_content(load_population(humanoid))["features"]
     assert len(features["names"]) == 54
