@@ -47,8 +47,9 @@ class ResumableCollector(Collector):
     def load_state_dict(self, state_dict: Mapping[str, Any], **kwargs: Any) -> None:
         """Continues where the collector that gave this state stood."""
         self._frames, self._iter = state_dict["frames"], state_dict["iter"]
-        carrier = TensorDict(state_dict["carrier"], self._carrier.batch_size)
-        self._carrier = carrier.to(self._carrier.device).unflatten_keys(".")
+        carrier = TensorDict(state_dict["carrier"], self._carrier.batch_size).unflatten_keys(".")
+        # Into what is there already, where groups of agents have their own batch size.
+        self._carrier = self._carrier.clone().update(carrier)
         for name, part in self._stateful_parts().items():
             part.load_state_dict(state_dict[name], **kwargs)
 

@@ -1,5 +1,5 @@
 import torch
-from torchrl.envs import CatFrames, InitTracker, TransformedEnv
+from torchrl.envs import CatFrames, InitTracker, TransformedEnv, VmasEnv
 
 from sipo_trl.envs import NavigationEnv
 from sipo_trl.models import make_actor
@@ -44,3 +44,15 @@ def test_a_saved_state_does_not_change_with_the_collector() -> None:
     before = state["carrier"]["observation"].clone()
     collector.next()
     assert torch.equal(state["carrier"]["observation"], before)
+
+
+def test_groups_of_agents_keep_their_batch_size() -> None:
+    def make() -> ResumableCollector:
+        env = VmasEnv("balance", num_envs=2, n_agents=3, seed=0)
+        return ResumableCollector(env, env.rand_action, frames_per_batch=8, total_frames=-1)
+
+    first, second = make(), make()
+    first.next()
+    second.load_state_dict(first.state_dict())
+    assert second._carrier["agents"].batch_size == (2, 3)
+    assert second.next().batch_size == (2, 4)
