@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+from tensordict import TensorDictBase
 
 from benchmarks.table import Row, main
 from benchmarks.timing import in_turns, make_row
@@ -27,6 +28,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     rounds = 5 if quick else 15
     for name, least in LEAST.items():
         yield stepping(name, rounds=rounds, least=least)
+        yield resetting(name, rounds=rounds)
     interpreter = os.environ.get("SMAX_PYTHON")
     if interpreter is None:
         print("SMAX is left out: SMAX_PYTHON names no interpreter with JaxMARL.", file=sys.stderr)
@@ -48,8 +50,16 @@ def stepping(name: str, *, rounds: int, least: int, envs: int = ENVS, steps: int
     )
 
 
+def resetting(name: str, *, rounds: int, envs: int = ENVS, steps: int = STEPS) -> Row:
+    """Compare steps as a collector makes them, TorchRL's resets of few copies included."""
+    ours = Stepper(name, envs, steps)
+    times = in_turns({"ours": ours.collect, "steps": ours.step}, rounds=rounds)
+    what = f"{steps} steps of {envs} battles, {name}, with resets as they are due"
+    return make_row(what, times["ours"], "the steps alone", times["steps"])
+
+
 class Stepper:
-    """Our environment, as a collector steps it, with random legal actions.
+    """Our environment with random legal actions.
 
     Args:
         name: of the map.
@@ -60,16 +70,24 @@ class Stepper:
     def __init__(self, name: str, envs: int, steps: int) -> None:
         self.env, self.steps = SMACEnv(name, batch_size=[envs], seed=0), steps
         self.data = self.env.reset()
-        self.step()
+        for _ in range(3):
+            self.collect()
 
     def step(self) -> None:
+        """Makes some steps; battles that end go on without a side."""
+        for _ in range(self.steps):
+            self.data = self.env.step(self._act())["next"]
+
+    def collect(self) -> None:
         """Makes some steps, with the resets that are due."""
         for _ in range(self.steps):
-            mask = self.data["agents", "action_mask"]
-            # The largest of random numbers: faster than to draw from a distribution.
-            action = (torch.rand_like(mask, dtype=torch.float32) * mask).argmax(-1)
-            self.data["agents", "action"] = action
-            _, self.data = self.env.step_and_maybe_reset(self.data)
+            _, self.data = self.env.step_and_maybe_reset(self._act())
+
+    def _act(self) -> TensorDictBase:
+        mask = self.data["agents", "action_mask"]
+        # The largest of random numbers: faster than to draw from a distribution.
+        action = (torch.rand_like(mask, dtype=torch.float32) * mask).argmax(-1)
+        return self.data.set(("agents", "action"), action)
 
 
 def against_smax(interpreter: str, *, rounds: int, envs: int = ENVS, steps: int = STEPS) -> Row:
@@ -80,7 +98,7 @@ def against_smax(interpreter: str, *, rounds: int, envs: int = ENVS, steps: int 
     # Both in wall time, one after the other: JAX has threads of its own.
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     theirs = [float(line) for line in run.stdout.split()]
-    times = in_turns({"ours": ours.step}, rounds=rounds, clock=time.perf_counter)["ours"]
+    times = in_turns({"ours": ours.collect}, rounds=rounds, clock=time.perf_counter)["ours"]
     what = f"{steps} steps of {envs} battles, 2s3z"
     return make_row(what, times, "JaxMARL's SMAX, 2s3z, compiled", theirs)
 

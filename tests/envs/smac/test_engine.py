@@ -177,6 +177,19 @@ def test_the_zealot_goes_between_the_marines_until_it_sees_one():
     assert ((x >= 13) & (x <= 19)).all()
 
 
+def test_a_zealot_stands_until_its_attack_is_over():
+    engine, _, battle = make("2m_vs_1z", tick=1)
+    battle = place(place(battle, 0, 13.0, 12.0), 2, 13.0, 12.9)
+    stop = torch.ones(8, 2, dtype=torch.int64)
+    struck = engine.step(battle, stop)
+    assert struck.health[:, 0].eq(45 - 16).all()
+    away = place(struck, 0, 13.0, 8.5)
+    still = engine.step(away, stop)
+    torch.testing.assert_close(still.position[:, :, 2], away.position[:, :, 2])
+    after = engine.step(engine.step(still, stop), stop)
+    assert (after.position[1, :, 2] < still.position[1, :, 2] - 0.5).all()
+
+
 def test_zerglings_go_round_the_cliff():
     engine, _, battle = make("2c_vs_64zg", copies=2)
     free = engine.spec.walkable()
