@@ -97,7 +97,7 @@ def against_smax(interpreter: str, *, rounds: int, envs: int = ENVS, steps: int 
     command = [interpreter, str(script), str(envs), str(steps), str(rounds)]
     # Both in wall time, one after the other: JAX has threads of its own.
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    theirs = [float(line) for line in run.stdout.split()]
+    theirs = [float(seconds) for seconds in run.stdout.splitlines()[-1].split()]
     times = in_turns({"ours": ours.collect}, rounds=rounds, clock=time.perf_counter)["ours"]
     what = f"{steps} steps of {envs} battles, 2s3z"
     return make_row(what, times, "JaxMARL's SMAX, 2s3z, compiled", theirs)
