@@ -288,7 +288,7 @@ class ITRConfig:
         device = self.collector.device
         try:
             return self.env.make(num_envs or self.collector.num_envs, seed=self.seed, device=device)
-        except (ImportError, RuntimeError, ValueError) as error:
+        except (ImportError, OSError, RuntimeError, ValueError) as error:
             raise RunError(str(error)) from error
 
     def make_measure(self, references: Archive | Sequence[Tensor]) -> StateDistanceMeasure:

@@ -235,10 +235,13 @@ def test_ctrl_c_saves_and_tells_how_to_go_on(call, tmp_path) -> None:
         (["env.backend=isaacgym"], "env.backend=isaacgym needs env.isaac_python=PATH"),
         (["env.backend=isaacgym", "env.isaac_python=nowhere"], "isaac_python='nowhere' cannot be"),
         (["env.backend=isaaclab"], "backend isaaclab needs Isaac Lab"),
+        (["+env=smac_2m_vs_1z", "env.backend=sc2"], "There is no StarCraft II in nowhere"),
     ],
 )
-def test_an_environment_that_cannot_be_made_is_one_sentence(call, settings, sentence):
-    code, _, errors = call("+env=humanoid", "collector.num_envs=2", *settings)
+def test_an_environment_that_cannot_be_made_is_one_sentence(call, settings, sentence, monkeypatch):
+    monkeypatch.setenv("SC2PATH", "nowhere")
+    env = [] if settings[0].startswith("+env") else ["+env=humanoid"]
+    code, _, errors = call(*env, *settings)
     assert code == 2
     assert errors.startswith(sentence)
     assert errors.count("\n") == 1
