@@ -28,7 +28,7 @@ class Counting:
             sum(range(10**15))  # as an engine does: without letting go of the interpreter's lock
         self.arrays["count"][copy] += self.step
 
-    def idle(self) -> bool:
+    def idle(self, own: range) -> bool:
         if (self.arrays["health"] == CRASH_LATER).any():
             self.arrays["health"][:] = WELL
             os.abort()
