@@ -133,8 +133,8 @@ class WorkerPool:
                     waiting.unregister(worker.channel)
                     if not (answered and worker.receive()):
                         self._replace(index, failed, hangs=not answered)
-                    if self._todo[worker.rows].any():
-                        self._give(command, index, waiting)
+                        if self._todo[worker.rows].any():
+                            self._give(command, index, waiting)
 
     def _give(self, command: int, index: int, waiting: selectors.BaseSelector) -> None:
         worker = self._workers[index]
