@@ -34,6 +34,6 @@ class BareEngine(Matches):
                 self._begin(int(self._generator.integers(2**31)))
                 self.arrays["owner"][copy] = -1
 
-    def idle(self) -> bool:
+    def idle(self, own: range) -> bool:
         """Has nothing to prepare."""
         return False

@@ -14,6 +14,7 @@ from sipo_trl.envs.football.matches import (
     ACTIVE,
     MOST_PLAYERS,
     RESET,
+    START,
     STEP,
     Matches,
     layout,
@@ -109,11 +110,14 @@ class FootballEnv(EnvBase):
             Matches,
             copies=count,
             workers=workers or all_cores(),
-            layout=layout(self.agents),
+            layout={**layout(self.agents), **START},
             options={"scenario": scenario, "frame_skip": frame_skip},
             timeout=timeout,
+            roaming=True,
         )
-        self._shared = {name: torch.from_numpy(array) for name, array in self.pool.arrays.items()}
+        self._shared = {
+            name: torch.from_numpy(self.pool.arrays[name]) for name in layout(self.agents)
+        }
         self._lost = torch.zeros(count, dtype=torch.bool)
         self._players = torch.eye(MOST_PLAYERS)[1 : 1 + self.agents]
         self._set_seed(seed)

@@ -3,10 +3,11 @@
 gfootball's own Python layers copy and convert every observation several times, which takes up to
 half of the time. Here the engine is read directly; observations and rewards are theirs, to the
 bit. An engine takes half a second to start and 50 MB, and a match can be put into it in a tenth
-of a millisecond: so there is one engine for all matches of a worker.
+of a millisecond: so there is one engine per worker, which takes whichever match is next. An engine
+for every match would be no faster: their memory together does not fit into a processor's cache.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,15 @@ STATE_BYTES = 2**18
 """Room for a saved match: 3 against 1 takes 60 kB."""
 
 
+START = {
+    "start_seed": ("i8", ()),
+    "start_state": ("u1", (STATE_BYTES,)),
+    "start_length": ("i8", ()),
+    "start_observation": ("f4", (OBSERVATIONS,)),
+}
+"""Type and shape of the start of an episode that is prepared; its length is 0 until it is."""
+
+
 def layout(agents: int) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Type and shape of what a match exchanges with the environment.
 
@@ -70,19 +80,11 @@ def layout(agents: int) -> dict[str, tuple[str, tuple[int, ...]]]:
     }
 
 
-class Start(NamedTuple):
-    """The start of an episode: its seed, the engine's state, and what is seen."""
-
-    seed: int
-    state: np.ndarray
-    observation: list[float]
-
-
 class Matches:
     """Plays the matches of one worker.
 
     Args:
-        arrays: those of :func:`layout`, one row per match.
+        arrays: those of :func:`layout` and :data:`START`, one row per match.
 
     Keyword Args:
         scenario: one of :data:`~sipo_trl.envs.football.SCENARIOS`.
@@ -113,7 +115,6 @@ class Matches:
         self._engine.state = engine.GameState.game_running
         # An engine takes only matches of the scenario that it has played before.
         self._begin(0)
-        self._starts: dict[int, Start] = {}
 
     def run(self, command: int, copy: int) -> None:
         """Steps a match, or starts its next episode."""
@@ -122,21 +123,24 @@ class Matches:
         else:
             self._reset(copy)
 
-    def idle(self) -> bool:
+    def idle(self, own: range) -> bool:
         """Prepares the next episode of a match, which takes as long as ten steps."""
-        for copy, seed in enumerate(self.arrays["seed"].tolist()):
-            if copy not in self._starts or self._starts[copy].seed != seed:
-                self._starts[copy] = self._begin(seed)
-                return True
-        return False
+        if (self.arrays["terminated"] | self.arrays["truncated"]).any():
+            return False  # they are about to be reset, which is not to wait for this
+        copy = next((copy for copy in own if not self._prepared(copy)), None)
+        if copy is not None:
+            self._prepare(copy)
+        return copy is not None
 
     def _reset(self, copy: int) -> None:
-        arrays, seed = self.arrays, int(self.arrays["seed"][copy])
-        start = self._starts.pop(copy, None)
-        if start is None or start.seed != seed:
-            start = self._begin(seed)
-        self._keep(copy, start.state)
-        arrays["observation"][copy] = arrays["scene"][copy] = start.observation
+        arrays = self.arrays
+        if self._prepared(copy):
+            state = arrays["start_state"][copy, : arrays["start_length"][copy]]
+            observation = arrays["start_observation"][copy]
+        else:
+            state, observation = self._begin(int(arrays["seed"][copy]))
+        self._keep(copy, state)
+        arrays["observation"][copy] = arrays["scene"][copy] = observation
         arrays["checkpoints"][copy] = 0
         arrays["owner"][copy] = -1
         for name in ("reward", "terminated", "truncated", "success"):
@@ -162,14 +166,31 @@ class Matches:
         arrays["success"][copy] = info.left_goals > 0
         self._keep(copy, np.frombuffer(engine.get_state(b""), np.uint8))
 
-    def _begin(self, seed: int) -> Start:
+    def _prepared(self, copy: int) -> bool:
+        arrays = self.arrays
+        same = arrays["start_seed"][copy] == arrays["seed"][copy]
+        return bool(same and arrays["start_length"][copy] > 0)
+
+    def _prepare(self, copy: int) -> None:
+        arrays, seed = self.arrays, int(self.arrays["seed"][copy])
+        state, observation = self._begin(seed)
+        # Others may look meanwhile, and this worker may be killed.
+        arrays["start_length"][copy] = 0
+        arrays["start_state"][copy, : len(state)] = state
+        arrays["start_observation"][copy] = observation
+        arrays["start_seed"][copy] = seed
+        arrays["start_length"][copy] = len(state)
+
+    def _begin(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """The engine's state at the start of an episode, and what is seen."""
         engine = self._engine
         engine.reset(_configuration(self._library, self.scenario, seed), False)
         info = engine.get_info()
         while not info.is_in_play:
             engine.step()
             info = engine.get_info()
-        return Start(seed, np.frombuffer(engine.get_state(b""), np.uint8), _observe(info))
+        observation = np.asarray(_observe(info), np.float32)
+        return np.frombuffer(engine.get_state(b""), np.uint8), observation
 
     def _keep(self, copy: int, state: np.ndarray) -> None:
         self.arrays["length"][copy] = len(state)
@@ -248,4 +269,5 @@ def _observe(info: Any) -> list[float]:
         features += [vector[0], vector[1], vector[2]]
     features += [float(info.ball_owned_team == team) for team in (-1, 0, 1)]
     features += [0.0] * MOST_PLAYERS
-    return features + [float(int(info.game_mode) == mode) for mode in range(7)]
+    current = int(info.game_mode)
+    return features + [float(current == mode) for mode in range(7)]

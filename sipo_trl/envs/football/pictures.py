@@ -45,6 +45,6 @@ class Pictures(Matches):
         picture = 255 * (frame[::-1] / 255) ** BRIGHTNESS  # OpenGL counts from below
         self.arrays["picture"][copy] = picture.round()
 
-    def idle(self) -> bool:
+    def idle(self, own: range) -> bool:
         """Has nothing to prepare."""
         return False

@@ -22,7 +22,7 @@ from sipo_trl.envs.workers.worker import Worker
 
 
 class WorkerPool:
-    """Processes that share the copies of an environment evenly, and arrays that all of them see.
+    """Processes that share the copies of an environment, and arrays that all of them see.
 
     A worker that crashes, or makes no progress for too long, is replaced. The copy that it was
     busy with has failed; the new worker goes on with the others, from what the arrays hold. No
@@ -38,6 +38,9 @@ class WorkerPool:
         layout: type and shape of each array's rows.
         options: what the handler is made with, beside the arrays; plain data.
         timeout: seconds without progress after which a worker counts as hanging.
+        roaming: whether a copy is played by whichever worker is free, so that none waits for
+            another: for copies that lie in the arrays as a whole. If not, each worker always has
+            the same copies, as many as the others.
 
     Attributes:
         arrays: the shared arrays [N, ...], by name.
@@ -58,6 +61,7 @@ class WorkerPool:
         layout: Layout,
         options: dict[str, Any],
         timeout: float = 60.0,
+        roaming: bool = False,
     ) -> None:
         workers = min(workers, copies)
         self.timeout, self.replaced = timeout, 0
@@ -73,7 +77,8 @@ class WorkerPool:
             "options": options,
         }
         bounds = np.linspace(0, copies, workers + 1).round().astype(int).tolist()
-        self._rows = list(pairwise(bounds))
+        self._own = list(pairwise(bounds))
+        self._rows = [(0, copies)] * workers if roaming else self._own
         self._workers = [self._start(index) for index in range(workers)]
         self.last_words = [""] * workers
         self.closed = False
@@ -128,8 +133,8 @@ class WorkerPool:
                     waiting.unregister(worker.channel)
                     if not (answered and worker.receive()):
                         self._replace(index, failed, hangs=not answered)
-                    if self._todo[worker.rows].any():
-                        self._give(command, index, waiting)
+                        if self._todo[worker.rows].any():
+                            self._give(command, index, waiting)
 
     def _give(self, command: int, index: int, waiting: selectors.BaseSelector) -> None:
         worker = self._workers[index]
@@ -141,8 +146,8 @@ class WorkerPool:
         worker, copy = self._workers[index], int(self._busy[index])
         words = worker.last_words()
         if copy != NOBODY:
-            failed[worker.rows][copy] = True
-            self._todo[worker.rows][copy] = False
+            failed[copy] = True
+            self._todo[copy] = False
         elif not worker.proven:
             event = (
                 f"did nothing for {self.timeout:g} s and was ended by" if hangs else "ended with"
@@ -154,7 +159,8 @@ class WorkerPool:
 
     def _start(self, index: int) -> Worker:
         self._busy[index] = NOBODY
-        return Worker(self._memory, {**self._settings, "worker": index, "rows": self._rows[index]})
+        place = {"worker": index, "rows": self._rows[index], "own": self._own[index]}
+        return Worker(self._memory, {**self._settings, **place})
 
 
 def _location(handler: type[Handler]) -> dict[str, str]:

@@ -16,7 +16,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -35,9 +35,9 @@ TODO, BUSY = "_todo", "_busy"
 class Handler(Protocol):
     """Looks after some copies of an environment in a worker.
 
-    It is made with this worker's part of the shared arrays, one row per copy, and with options
-    that JSON can hold. What it needs to go on after the worker had to be replaced belongs into
-    the arrays.
+    It is made with the rows of the shared arrays that it may be asked for, one per copy, and with
+    options that JSON can hold. What it needs to go on after the worker had to be replaced, or what
+    another worker needs where copies are shared, belongs into the arrays.
     """
 
     def __init__(self, arrays: Arrays, **options: Any) -> None: ...
@@ -45,8 +45,12 @@ class Handler(Protocol):
     def run(self, command: int, copy: int) -> None:
         """Does to one copy what the environment asks for."""
 
-    def idle(self) -> bool:
-        """Uses a pause for a piece of work that will be needed; ``False`` if there is none."""
+    def idle(self, own: range) -> bool:
+        """Uses a pause for a piece of work that will be needed; ``False`` if there is none.
+
+        Args:
+            own: the copies that no other worker prepares anything for.
+        """
 
 
 def map_arrays(descriptor: int, layout: Layout, *, copies: int, workers: int) -> Arrays:
@@ -79,25 +83,60 @@ def main() -> None:
         workers=settings["workers"],
     )
     rows = slice(*settings["rows"])
-    todo, busy = arrays.pop(TODO)[rows], arrays.pop(BUSY)[settings["worker"] :]
+    todo, busy = arrays.pop(TODO), arrays.pop(BUSY)
     make = _find(settings["root"], settings["module"], settings["handler"])
     handler = make({name: array[rows] for name, array in arrays.items()}, **settings["options"])
-    serve(handler, channel, todo, busy)
+    copies = Copies(settings["memory"], todo, busy, rows=rows, worker=settings["worker"])
+    own = range(*(bound - rows.start for bound in settings["own"]))
+    serve(handler, channel, copies, own)
 
 
-def serve(handler: Handler, channel: socket.socket, todo: np.ndarray, busy: np.ndarray) -> None:
+class Copies:
+    """Gives this worker one copy after another of those that are to do and that nobody is at.
+
+    Args:
+        memory: descriptor of the shared memory, which is locked meanwhile.
+        todo: which copies are left [N].
+        busy: the copy that each worker is at [W].
+
+    Keyword Args:
+        rows: those that this worker may take.
+        worker: its number.
+    """
+
+    def __init__(
+        self, memory: int, todo: np.ndarray, busy: np.ndarray, *, rows: slice, worker: int
+    ) -> None:
+        self.memory, self.todo, self.busy = memory, todo, busy
+        self.rows, self.worker = rows, worker
+
+    def __iter__(self) -> Iterator[int]:
+        while (copy := self._take()) != NOBODY:
+            yield copy - self.rows.start
+            self.todo[copy] = False
+
+    def _take(self) -> int:
+        # The lock is released even if this process is killed.
+        fcntl.lockf(self.memory, fcntl.LOCK_EX)
+        self.busy[self.worker] = NOBODY
+        taken = set(self.busy.tolist())
+        left = (np.flatnonzero(self.todo[self.rows]) + self.rows.start).tolist()
+        copy = next((copy for copy in left if copy not in taken), NOBODY)
+        self.busy[self.worker] = copy
+        fcntl.lockf(self.memory, fcntl.LOCK_UN)
+        return copy
+
+
+def serve(handler: Handler, channel: socket.socket, copies: Iterable[int], own: range) -> None:
     """Answers commands, and uses the pauses between them."""
     while True:
-        while not select.select([channel], [], [], 0)[0] and handler.idle():
+        while not select.select([channel], [], [], 0)[0] and handler.idle(own):
             pass
         command = channel.recv(1)
         if not command:
             return
-        for copy in np.flatnonzero(todo).tolist():
-            busy[0] = copy
+        for copy in copies:
             handler.run(command[0], copy)
-            todo[copy] = False
-        busy[0] = NOBODY
         channel.sendall(RECEIPT)
 
 

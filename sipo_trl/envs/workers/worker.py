@@ -26,7 +26,7 @@ class Worker:
         settings: what :func:`sipo_trl.envs.workers.process.main` reads, but for descriptors.
 
     Attributes:
-        rows: which copies these are.
+        rows: which copies it may take.
         proven: whether it has carried out a command.
     """
 

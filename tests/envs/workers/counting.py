@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 COUNT, REPORT_TORCH = range(2)
-WELL, CRASH, HANG, CRASH_LATER = range(4)
+WELL, CRASH, HANG, CRASH_LATER, LAST = range(5)
 
 LAYOUT = {"count": ("i8", ()), "health": ("i8", ()), "pair": ("f4", (2,))}
 
@@ -26,10 +26,12 @@ class Counting:
             os.abort()
         if health == HANG:
             sum(range(10**15))  # as an engine does: without letting go of the interpreter's lock
+        while health == LAST and not np.delete(self.arrays["count"], copy).all():
+            pass
         self.arrays["count"][copy] += self.step
 
-    def idle(self) -> bool:
-        if (self.arrays["health"] == CRASH_LATER).any():
-            self.arrays["health"][:] = WELL
+    def idle(self, own: range) -> bool:
+        if (self.arrays["health"][own] == CRASH_LATER).any():
+            self.arrays["health"][own] = WELL
             os.abort()
         return False

@@ -11,14 +11,14 @@ from pathlib import Path
 import counting
 import numpy as np
 import pytest
-from counting import COUNT, CRASH, CRASH_LATER, HANG, LAYOUT, REPORT_TORCH, Counting
+from counting import COUNT, CRASH, CRASH_LATER, HANG, LAST, LAYOUT, REPORT_TORCH, Counting
 
 from sipo_trl.envs.workers import WorkerPool
 
 
-@pytest.fixture
-def pool():
-    pool = make()
+@pytest.fixture(params=[False, True], ids=["fixed", "roaming"])
+def pool(request):
+    pool = make(roaming=request.param)
     yield pool
     pool.close()
 
@@ -88,6 +88,15 @@ def test_only_the_copy_at_which_a_worker_fails_is_lost(pool, failure) -> None:
     pool.arrays["health"][1] = 0
     assert not pool.run(COUNT, EVERYONE).any()
     assert pool.arrays["count"].tolist() == [3, 2, 3, 3, 3]
+
+
+def test_copies_that_roam_do_not_wait_for_a_worker_that_is_busy() -> None:
+    pool = make(roaming=True)
+    pool.arrays["health"][0] = LAST  # is not done before all others are
+    assert not pool.run(COUNT, EVERYONE).any()
+    assert pool.arrays["count"].tolist() == [1] * 5
+    assert pool.replaced == 0
+    pool.close()
 
 
 def test_several_failures_at_once(pool) -> None:

@@ -37,7 +37,7 @@ class GameWorker:
         elif command == channel.STEP:
             self._game.step(arrays["action"], arrays["units"])
 
-    def idle(self) -> bool:
+    def idle(self, own: range) -> bool:
         """A game cannot be prepared for the next episode before this one has ended."""
         return False
 
