@@ -4,7 +4,7 @@ gfootball's own Python layers copy and convert every observation several times, 
 half of the time. Here the engine is read directly; observations and rewards are theirs, to the
 bit. An engine takes half a second to start and 50 MB, and a match can be put into it in a tenth
 of a millisecond: so there is one engine per worker, which takes whichever match is next. An engine
-for every match would be no faster: their memory together does not fit into a processor's cache.
+for every match was hardly faster when it was tried.
 """
 
 from typing import Any
