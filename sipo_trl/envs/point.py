@@ -5,8 +5,10 @@ from abc import abstractmethod
 import torch
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
-from torchrl.data import Categorical, Composite, TensorSpec, Unbounded
+from torchrl.data import Composite, TensorSpec, Unbounded
 from torchrl.envs import EnvBase
+
+from sipo_trl.envs.specs import flag_spec, set_reward_and_ends
 
 
 class PointEnv(EnvBase):
@@ -49,23 +51,15 @@ class PointEnv(EnvBase):
         count = torch.zeros(*batch_size, 1, dtype=torch.int64, device=device)
         self.register_buffer("step_count", count)
 
-        flag = Categorical(2, shape=(*batch_size, 1), dtype=torch.bool, device=device)
         self.action_spec = action_spec
         self.observation_spec = Composite(
             **observation_spec,
             diversity_state=Unbounded((*batch_size, 2), device=device),
-            success=flag,
+            success=flag_spec(self),
             shape=batch_size,
             device=device,
         )
-        self.reward_spec = Unbounded((*batch_size, 1), device=device)
-        self.full_done_spec = Composite(
-            done=flag.clone(),
-            terminated=flag.clone(),
-            truncated=flag.clone(),
-            shape=batch_size,
-            device=device,
-        )
+        set_reward_and_ends(self)
 
     @abstractmethod
     def _move(self, action: Tensor) -> Tensor:

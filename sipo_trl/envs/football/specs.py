@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-import torch
 from torchrl.data import Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
 
 from sipo_trl.envs.football.matches import ACTIONS, OBSERVATIONS
+from sipo_trl.envs.specs import flag_spec, set_reward_and_ends
 
 Diversity = Literal["attackers", "full", "random", "state_action"]
 
@@ -38,7 +38,6 @@ def set_football_specs(env: EnvBase, *, agents: int, diversity: int) -> None:
     """
     shape, device = env.batch_size, env.device
     team = (*shape, agents)
-    flag = Categorical(2, shape=(*shape, 1), dtype=torch.bool, device=device)
     number, group = len(ACTIONS), {"shape": team, "device": device}
     env.full_action_spec = Composite(
         agents=Composite(action=Categorical(number, shape=team, device=device), **group),
@@ -53,16 +52,9 @@ def set_football_specs(env: EnvBase, *, agents: int, diversity: int) -> None:
         diversity_state=Unbounded((*shape, diversity), device=device),
         position=Unbounded((*team, 2), device=device),
         ball=Unbounded((*shape, 3), device=device),
-        success=flag,
-        lost=flag.clone(),
+        success=flag_spec(env),
+        lost=flag_spec(env),
         shape=shape,
         device=device,
     )
-    env.reward_spec = Unbounded((*shape, 1), device=device)
-    env.full_done_spec = Composite(
-        done=flag.clone(),
-        terminated=flag.clone(),
-        truncated=flag.clone(),
-        shape=shape,
-        device=device,
-    )
+    set_reward_and_ends(env)

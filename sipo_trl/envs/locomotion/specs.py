@@ -1,8 +1,9 @@
 """What environments in which bodies move promise to report."""
 
-import torch
-from torchrl.data import Bounded, Categorical, Composite, Unbounded
+from torchrl.data import Bounded, Composite, Unbounded
 from torchrl.envs import EnvBase
+
+from sipo_trl.envs.specs import flag_spec, set_reward_and_ends
 
 
 def set_motion_specs(
@@ -18,21 +19,13 @@ def set_motion_specs(
         action_bound: greatest magnitude of an action's components.
     """
     shape, device = env.batch_size, env.device
-    flag = Categorical(2, shape=(*shape, 1), dtype=torch.bool, device=device)
     env.action_spec = Bounded(-action_bound, action_bound, shape=(*shape, actuators), device=device)
     env.observation_spec = Composite(
         observation=Unbounded((*shape, observations), device=device),
         diversity_state=Unbounded((*shape, diversity), device=device),
         torque=Unbounded((*shape, actuators), device=device),
-        success=flag,
+        success=flag_spec(env),
         shape=shape,
         device=device,
     )
-    env.reward_spec = Unbounded((*shape, 1), device=device)
-    env.full_done_spec = Composite(
-        done=flag.clone(),
-        terminated=flag.clone(),
-        truncated=flag.clone(),
-        shape=shape,
-        device=device,
-    )
+    set_reward_and_ends(env)

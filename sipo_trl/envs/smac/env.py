@@ -15,6 +15,7 @@ from sipo_trl.envs.smac.embedded import EmbeddedBackend
 from sipo_trl.envs.smac.features import Features, Layout
 from sipo_trl.envs.smac.sc2 import SC2Backend
 from sipo_trl.envs.smac.view import View
+from sipo_trl.envs.specs import flag_spec, set_reward_and_ends
 
 Backend = Literal["embedded", "sc2"]
 
@@ -89,7 +90,7 @@ class SMACEnv(EnvBase):
         shape, spec, sizes = self.batch_size, self.spec, self.features.sizes
         agents = (*shape, spec.num_allies)
         choice = Categorical(spec.num_actions, shape=agents, dtype=torch.int64)
-        flag = Categorical(2, shape=(*shape, 1), dtype=torch.bool)
+        flag = flag_spec(self)
         count = Unbounded((*shape, 1), dtype=torch.int64)
         entries: dict[str, TensorSpec] = {
             "agents": Composite(
@@ -113,10 +114,7 @@ class SMACEnv(EnvBase):
             entries[f"{name}alive"] = Categorical(2, shape=(*shape, number), dtype=torch.bool)
         self.action_spec = Composite(agents=Composite(action=choice, shape=agents), shape=shape)
         self.observation_spec = Composite(entries, shape=shape)
-        self.reward_spec = Unbounded((*shape, 1))
-        self.full_done_spec = Composite(
-            done=flag.clone(), terminated=flag.clone(), truncated=flag.clone(), shape=shape
-        )
+        set_reward_and_ends(self)
 
     def _set_seed(self, seed: int | None) -> None:
         self.battles.set_seed(int(torch.randint(2**31, ())) if seed is None else seed)
