@@ -20,10 +20,10 @@ from benchmarks.football_engine import BareEngine
 from benchmarks.table import Row, main
 from benchmarks.timing import in_turns, make_row
 from sipo_trl.envs import FootballEnv
+from sipo_trl.envs.cores import all_cores
 from sipo_trl.envs.episodes import remembering
 from sipo_trl.envs.football.matches import layout
 from sipo_trl.envs.football.specs import set_football_specs
-from sipo_trl.envs.locomotion.simulator import all_cores
 from sipo_trl.envs.workers import WorkerPool
 from sipo_trl.models import make_actor, make_critic
 

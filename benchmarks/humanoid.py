@@ -19,7 +19,7 @@ from torch import Tensor
 from benchmarks.table import Row, main
 from benchmarks.timing import in_turns, make_row
 from sipo_trl.envs import HumanoidEnv
-from sipo_trl.envs.locomotion.simulator import all_cores
+from sipo_trl.envs.cores import all_cores
 
 FRAMES = 20
 # They take seconds: what they need for a tenth of the frames says enough.

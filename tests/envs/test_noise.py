@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sipo_trl.envs.locomotion import counter_uniform
+from sipo_trl.envs.noise import counter_uniform
 
 
 def splitmix64(bits: int) -> int:

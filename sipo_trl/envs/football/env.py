@@ -9,6 +9,7 @@ from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 from torchrl.envs import EnvBase
 
+from sipo_trl.envs.cores import all_cores
 from sipo_trl.envs.football.matches import (
     ACTIONS,
     ACTIVE,
@@ -21,8 +22,7 @@ from sipo_trl.envs.football.matches import (
 )
 from sipo_trl.envs.football.scenario import HORIZON, SCENARIOS
 from sipo_trl.envs.football.specs import Diversity, diversity_size, set_football_specs
-from sipo_trl.envs.locomotion.noise import counter_uniform
-from sipo_trl.envs.locomotion.simulator import all_cores
+from sipo_trl.envs.noise import counter_uniform
 from sipo_trl.envs.workers import WorkerPool
 
 BALL = slice(88, 94)

@@ -7,14 +7,12 @@
   view of inner quantities; :class:`WarpSimulator`: MuJoCo on a GPU;
 - :class:`RunningEnv`: gymnasium's bodies, with :class:`GymnasiumTask` and its table ``RUNNING`` of
   :class:`Running`;
-- :func:`set_motion_specs`: what they all promise to report;
-- :func:`counter_uniform`: random numbers without a generator's state.
+- :func:`set_motion_specs`: what they all promise to report.
 """
 
 from sipo_trl.envs.locomotion.env import LocomotionEnv
 from sipo_trl.envs.locomotion.gymnasium_env import RunningEnv
 from sipo_trl.envs.locomotion.gymnasium_task import RUNNING, GymnasiumTask, Running
-from sipo_trl.envs.locomotion.noise import counter_uniform
 from sipo_trl.envs.locomotion.rollout import RolloutSimulator
 from sipo_trl.envs.locomotion.simulator import Motion, Simulator
 from sipo_trl.envs.locomotion.specs import set_motion_specs
@@ -35,6 +33,5 @@ __all__ = [
     "Task",
     "ThreadedSimulator",
     "WarpSimulator",
-    "counter_uniform",
     "set_motion_specs",
 ]

@@ -7,10 +7,10 @@ from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 from torchrl.envs import EnvBase
 
-from sipo_trl.envs.locomotion.noise import counter_uniform
 from sipo_trl.envs.locomotion.simulator import Motion, Simulator
 from sipo_trl.envs.locomotion.specs import set_motion_specs
 from sipo_trl.envs.locomotion.task import Task
+from sipo_trl.envs.noise import counter_uniform
 
 # Several times what a humanoid's arm reaches when it is flung about: faster is no motion any more.
 MAX_SPEED = 300.0

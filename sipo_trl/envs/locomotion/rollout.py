@@ -5,7 +5,8 @@ import torch
 from mujoco.rollout import Rollout
 from torch import Tensor
 
-from sipo_trl.envs.locomotion.simulator import Motion, Simulator, all_cores
+from sipo_trl.envs.cores import all_cores
+from sipo_trl.envs.locomotion.simulator import Motion, Simulator
 
 _CONTROL = int(mujoco.mjtState.mjSTATE_CTRL)
 _PHYSICS = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)

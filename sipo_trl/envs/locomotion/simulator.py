@@ -1,6 +1,5 @@
 """What steps the bodies of an environment, without a memory of its own."""
 
-import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -69,10 +68,3 @@ class Simulator(ABC):
             motion: where the copies start; left as it is.
             control: what the actuators are told all the while [N, nu].
         """
-
-
-def all_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # on Linux, where containers restrict it
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sipo_trl.envs.locomotion.simulator import Motion, Simulator, all_cores
+from sipo_trl.envs.cores import all_cores
+from sipo_trl.envs.locomotion.simulator import Motion, Simulator
 
 _BITS = mujoco.mjtState
 # In the order in which MuJoCo lays them out.

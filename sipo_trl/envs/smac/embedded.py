@@ -5,7 +5,7 @@ from dataclasses import fields
 import torch
 from torch import Tensor
 
-from sipo_trl.envs.locomotion.noise import counter_uniform
+from sipo_trl.envs.noise import counter_uniform
 from sipo_trl.envs.smac.backend import BattleBackend
 from sipo_trl.envs.smac.battle import Battle
 from sipo_trl.envs.smac.battle_map import MapSpec
