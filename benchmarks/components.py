@@ -34,7 +34,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield rbf_against_product(2, rounds=rounds)
     yield rbf_against_cdist(144, rounds=rounds)
     yield from rbf_memory()
-    for batch in (16, 64, 256, 4000):
+    for batch in (16, 32, 64, 256, 4000):
         yield critics_speed(batch, rounds=rounds)
     yield gae_speed(rounds=rounds)
     for steps in (10, 100):

@@ -1,7 +1,8 @@
 """The Wasserstein measure."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import torch
 from tensordict import TensorDict, TensorDictBase
@@ -105,7 +106,7 @@ class WassersteinMeasure(ReferenceMeasure):
         # The fractions of multiples of the golden ratio fill the unit interval evenly.
         offset = (self.updates.double() * _GOLDEN_RATIO) % 1
         self.critics.zero_grad()
-        distance = self._ascend([flat], offset, 1.0) + self._ascend(self.references, offset, -1.0)
+        distance = self._ascend(flat, offset)
         self._step()
         self.updates += 1
         self._refresh_reference_mean()
@@ -116,14 +117,16 @@ class WassersteinMeasure(ReferenceMeasure):
         return (torch.cat(scores, dim=1) - self.reference_mean.unsqueeze(1)).t()
 
     @torch.enable_grad()
-    def _ascend(self, sources: Sequence[Tensor], offset: Tensor, sign: float) -> Tensor:
-        """Add the gradient of the signed mean scores, which are returned, [J]."""
-        means = torch.zeros_like(self.reference_mean)
-        for states, weights in self._pieces(sources, offset):
-            total = self.critics.total(states, sign * weights)
+    def _ascend(self, states: Tensor, offset: Tensor) -> Tensor:
+        """Add the gradient of the mean differences of scores, which are returned, [J]."""
+        differences = torch.zeros_like(self.reference_mean)
+        theirs = ((some, -weights) for some, weights in self._pieces(self.references, offset))
+        pieces = chain(self._pieces([states], offset), theirs)
+        for some, weights in _joined(pieces, self._rows):
+            total = self.critics.total(some, weights)
             total.sum().backward()
-            means += total.detach()
-        return means
+            differences += total.detach()
+        return differences
 
     @torch.no_grad()
     def _step(self) -> None:
@@ -176,6 +179,24 @@ def _make_critics(
         f"The references' states have the shape {list(shape)}, but critics need vectors [F] or "
         "images [C, height, width]: flatten or reshape the states."
     )
+
+
+def _joined(pieces: Iterable[tuple[Tensor, Tensor]], most: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Join neighbouring pieces of up to ``most`` states: few large products are faster."""
+    pieces = iter(pieces)
+    held = next(pieces)
+    for piece in pieces:
+        if held[0].shape[1] + piece[0].shape[1] > most:
+            yield held
+            held = piece
+        else:
+            critics = max(len(held[0]), len(piece[0]))
+            states, weights = (
+                torch.cat([part.expand(critics, *part.shape[1:]) for part in parts], dim=1)
+                for parts in zip(held, piece, strict=True)
+            )
+            held = states, weights
+    yield held
 
 
 def _spaced(lengths: Sequence[int], most: int, offset: Tensor) -> tuple[Tensor, Tensor]:
