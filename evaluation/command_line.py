@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evaluation.clips import film_policies
 from evaluation.commands import COMMANDS
-from evaluation.population import InputError, Population, load_population
+from evaluation.population import InputError, Population, join_populations, load_population
 from evaluation.progress import show_progress
 from evaluation.report import write_report
 from evaluation.rollout import replay, try_replay
@@ -21,12 +21,13 @@ _EPILOG = """\
 examples:
   python -m evaluation landmarks runs/navigation/*
   python -m evaluation entropy RUN --episodes 64 --exploration sample --json
+  python -m evaluation entropy --together SEED_0 SEED_1 SEED_2 SEED_3
   python -m evaluation certificate RUN_A RUN_B --markdown
   python -m evaluation report RUN
 
 RUN is a run folder or an archive; nothing is ever written into an archive. Several runs give
-the mean and the standard deviation over all of them. A wrong input ends with one sentence and
-the exit code 2.
+the mean and the standard deviation over all of them, or are one population with --together. A
+wrong input ends with one sentence and the exit code 2.
 """
 
 
@@ -93,8 +94,11 @@ def _default_page(run: Path) -> Path:
 
 
 def _populations(options: argparse.Namespace) -> Iterator[Population]:
-    for run in getattr(options, "runs", ()):
-        yield _population(run, options)
+    populations = (_population(run, options) for run in getattr(options, "runs", ()))
+    if getattr(options, "together", False):
+        yield join_populations(list(populations))
+    else:
+        yield from populations
 
 
 def _population(run: Path, options: argparse.Namespace) -> Population:
@@ -135,6 +139,11 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=help_text, description=command.__doc__)
         if name != "gridworld":
             _add_runs(sub, held_out=name == "certificate")
+            sub.add_argument(
+                "--together",
+                action="store_true",
+                help="all runs are one population, such as seeds that know nothing of each other",
+            )
         _add_formats(sub)
         _add_own(sub, name)
     sub = commands.add_parser(

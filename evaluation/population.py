@@ -12,8 +12,8 @@ needs one of them says so where it is missing:
 - ``ball`` [n, 2] or [n, 3]: where the ball is (football).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -177,6 +177,36 @@ def load_population(path: str | Path) -> Population:
     )
     check_policies(policies)
     return Population(str(path), archive, policies)
+
+
+def join_populations(populations: Sequence[Population]) -> Population:
+    """Take the policies of several archives for one population.
+
+    Args:
+        populations: at least one, whose states can be compared.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("a", "b"):
+        ...         _ = Archive.create(f"{folder}/{name}").append(torch.zeros(6, 2))
+        ...     both = join_populations([load_population(f"{folder}/{name}") for name in "ab"])
+        ...     both.name.removeprefix(folder), [policy.name for policy in both]
+        ('/a,b', ['a/0001', 'b/0001'])
+    """
+    paths = [Path(population.name) for population in populations]
+    folder = paths[0].parent
+    in_one_folder = all(path.parent == folder for path in paths)
+    ends = [path.name if in_one_folder else str(path) for path in paths]
+    policies = tuple(
+        replace(policy, name=f"{end}/{policy.name}")
+        for end, population in zip(ends, populations, strict=True)
+        for policy in population
+    )
+    check_policies(policies)
+    name = ",".join(ends)
+    name = str(folder / name) if in_one_folder else name
+    return replace(populations[0], name=name, policies=policies)
 
 
 def check_policies(policies: tuple[Policy, ...]) -> None:

@@ -4,7 +4,14 @@ import shutil
 
 import pytest
 import torch
-from evaluation_archives import NAVIGATION, football_archive, index_columns, navigation_run
+from evaluation_archives import (
+    EAST,
+    NAVIGATION,
+    NORTH,
+    football_archive,
+    index_columns,
+    navigation_run,
+)
 
 from evaluation.command_line import main
 from sipo_trl.archive import Archive
@@ -88,6 +95,16 @@ def test_heatmaps_are_drawn_elsewhere(run, battle, tmp_path):
     assert 0 <= document["runs"][0]["mean overlap"] < 1
     assert [path.suffix for path in (tmp_path / "pictures").iterdir()] == [".png"]
     assert content(battle) == before
+
+
+def test_several_runs_can_be_one_population(run, tmp_path):
+    runs = [
+        navigation_run(tmp_path / name, directions)
+        for name, directions in (("a", (EAST,)), ("b", (EAST, NORTH)))
+    ]
+    document = found(run, "landmarks", "--together", *runs)
+    assert document["runs"] == [{"run": str(tmp_path / "a,b"), "distinct landmarks": 2}]
+    assert [record["policy"] for record in document["records"]] == ["a/0001", "b/0001", "b/0002"]
 
 
 def test_landmarks_of_several_runs(run, navigation, tmp_path):
