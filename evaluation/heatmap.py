@@ -93,6 +93,7 @@ def plot_heatmaps(heatmaps: Sequence[Heatmap], titles: Sequence[str]) -> Figure:
             extent=(left, right, low, high),
             vmax=np.sqrt(top),
             cmap="magma",
+            interpolation="bilinear",
         )
         axes.set_title(title, fontsize=10)
         axes.tick_params(labelsize=7)
