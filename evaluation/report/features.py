@@ -25,16 +25,37 @@ _HUMANOID = [
     *(f"joint {index + 1} angle" for index in range(21)),
     *(f"joint {index + 1} speed" for index in range(21)),
 ]
+_UNIT = ["health", "cooldown", "x", "y", "shield"]  # of a battle; kinds of units may follow
+_BALL = [f"ball {what}{axis}" for what in ("", "velocity ") for axis in "xyz"]
 
 
-def feature_names(env: str | None, number: int) -> list[str]:
+def feature_names(env: str | None, number: int, agents: int = 1) -> list[str]:
     """Names of the features of one diversity state.
+
+    Args:
+        env: the environment's name, if it is known.
+        number: how many features there are.
+        agents: how many agents share them, where there are several.
 
     Examples:
         >>> feature_names("navigation", 2), feature_names(None, 2)
         (['x', 'y'], ['feature 1', 'feature 2'])
+        >>> feature_names("smac_2m_vs_1z", 8, agents=2)[3:6]
+        ['unit 1 y', 'unit 2 health', 'unit 2 cooldown']
     """
-    known = {"navigation": _NAVIGATION, "humanoid": _HUMANOID}.get(env or "", [])
+    domain = (env or "").partition("_")[0]
+    known = {"navigation": _NAVIGATION, "humanoid": _HUMANOID}.get(domain, [])
+    if domain == "smac":
+        kinds = [f"kind {index + 1}" for index in range(number // agents - len(_UNIT))]
+        unit = [*_UNIT, *kinds][: number // agents]
+        known = [f"unit {agent + 1} {what}" for agent in range(agents) for what in unit]
+    elif domain == "football":
+        known = [
+            f"player {agent + 1} {what}{axis}"
+            for what in ("", "velocity ")
+            for agent in range(agents)
+            for axis in "xy"
+        ] + _BALL
     if len(known) == number:
         return known
     return [f"feature {index + 1}" for index in range(number)]
@@ -52,7 +73,7 @@ def feature_content(population: Population) -> dict[str, Any] | None:
     edges = [np.linspace(a, b, _BINS + 1) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
     levels = torch.linspace(0, 1, _QUANTILES, dtype=torch.float64)
     return {
-        "names": feature_names(population.env, number),
+        "names": feature_names(population.env, number, _agents(population)),
         "scale": _short(pooled.std(0, correction=0)),
         "range": [_short(low), _short(high)],
         # torch's quantile refuses large inputs.
@@ -67,6 +88,12 @@ def feature_content(population: Population) -> dict[str, Any] | None:
             for some in states
         ],
     }
+
+
+def _agents(population: Population) -> int:
+    policy = population.policies[0]
+    positions = policy.column("position") if policy.has("position") else torch.empty(0, 0)
+    return positions.shape[1] if positions.ndim == 3 else 1
 
 
 def _short(values: Any) -> Any:
