@@ -182,6 +182,8 @@ def load_population(path: str | Path) -> Population:
 def join_populations(populations: Sequence[Population]) -> Population:
     """Take the policies of several archives for one population.
 
+    Its archive is the first one's, so that whoever wants new episodes plays them beforehand.
+
     Args:
         populations: at least one, whose states can be compared.
 
@@ -204,8 +206,8 @@ def join_populations(populations: Sequence[Population]) -> Population:
         for policy in population
     )
     check_policies(policies)
-    name = ",".join(ends)
-    name = str(folder / name) if in_one_folder else name
+    joined = ",".join(ends)
+    name = str(folder / joined) if in_one_folder else joined
     return replace(populations[0], name=name, policies=policies)
 
 

@@ -25,7 +25,8 @@ _HUMANOID = [
     *(f"joint {index + 1} angle" for index in range(21)),
     *(f"joint {index + 1} speed" for index in range(21)),
 ]
-_UNIT = ["health", "cooldown", "x", "y", "shield"]  # of a battle; kinds of units may follow
+# Kinds of units are told apart by features of their own, where a side has several.
+_UNIT = ["health", "cooldown", "x", "y", "shield", *(f"kind {index + 1}" for index in range(8))]
 _BALL = [f"ball {what}{axis}" for what in ("", "velocity ") for axis in "xyz"]
 
 
@@ -46,8 +47,7 @@ def feature_names(env: str | None, number: int, agents: int = 1) -> list[str]:
     domain = (env or "").partition("_")[0]
     known = {"navigation": _NAVIGATION, "humanoid": _HUMANOID}.get(domain, [])
     if domain == "smac":
-        kinds = [f"kind {index + 1}" for index in range(number // agents - len(_UNIT))]
-        unit = [*_UNIT, *kinds][: number // agents]
+        unit = _UNIT[: number // agents]
         known = [f"unit {agent + 1} {what}" for agent in range(agents) for what in unit]
     elif domain == "football":
         known = [
@@ -92,8 +92,8 @@ def feature_content(population: Population) -> dict[str, Any] | None:
 
 def _agents(population: Population) -> int:
     policy = population.policies[0]
-    positions = policy.column("position") if policy.has("position") else torch.empty(0, 0)
-    return positions.shape[1] if positions.ndim == 3 else 1
+    shape = policy.column("position").shape if policy.has("position") else ()
+    return shape[1] if len(shape) == 3 else 1
 
 
 def _short(values: Any) -> Any:
