@@ -72,3 +72,8 @@ def reseal(folder: Path, *, change: Callable[[Any], None] = lambda manifest: Non
     text = json.dumps(manifest, sort_keys=True)
     manifest["sha256"] = hashlib.sha256(text.encode()).hexdigest()
     path.write_text(json.dumps(manifest))
+
+
+def random_tensor(dtype, shape, seed):
+    numbers = torch.randn(shape, generator=torch.Generator().manual_seed(seed)) * 50
+    return numbers.abs().to(dtype) if dtype == torch.uint8 else numbers.to(dtype)
