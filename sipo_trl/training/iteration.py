@@ -1,6 +1,8 @@
 """One iteration: the archive's next policy, learned within a budget of frames."""
 
+import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,8 +58,9 @@ class Iteration:
     An attempt ends when it has held for ``algorithm.settle`` updates and an evaluation confirms
     it, or when its share of the budget is spent; one most of whose episodes are good and different
     already may exceed its share. An attempt whose policy is no good, or not different, is given up
-    for a fresh one while the budget lasts; the best one counts. With
-    ``algorithm.tries=1`` and ``settle=0`` this is the paper's single training.
+    for a fresh one while the budget lasts. In the end the best policy on the way counts: a rising
+    multiplier may have driven the last one away from all that it could do. With
+    ``algorithm.tries=1`` and ``settle=0`` this is the paper's single training and its last policy.
 
     Args:
         config: the run's settings.
@@ -93,14 +96,15 @@ class Iteration:
     def _confirm(self) -> Outcome | None:
         """Evaluates an attempt that seems to be over; ``None`` if there is more to do."""
         outcome = self.evaluate(self.attempt.learner.actor)
-        self.progress.frames += outcome.evaluation.frames
         self.progress.held = 0
         if outcome.accepted:
             return outcome
         if self._attempt_spent():
-            best = self._keep_best(outcome)
-            if not self._attempts_left():
-                return best
+            if self.best is not None:
+                outcome = max(outcome, self.evaluate(self.best), key=lambda one: one.score)
+            if outcome.accepted or not self._attempts_left():
+                return outcome
+            self._keep(outcome.actor, outcome.score)
             self.progress.attempt += 1
             self.attempt.close()
             self.attempt = self._begin_attempt()
@@ -138,12 +142,12 @@ class Iteration:
     def evaluate(self, actor: Actor) -> Outcome:
         """Plays whole episodes with a policy, the same ones whenever it is asked."""
         evaluation = evaluate_entry(self.config, self.archive, actor)
-        mark = self.config.env.solved
+        self.progress.frames += evaluation.frames
         multipliers = self.attempt.learner.multipliers
         return Outcome(
             actor,
             evaluation,
-            solved=mark is None or evaluation.returns.mean().item() >= mark,
+            solved=self._solved(evaluation.returns.mean().item()),
             satisfied=multipliers.satisfied(evaluation.distances).tolist(),
             multipliers=multipliers.value.tolist(),
         )
@@ -155,18 +159,33 @@ class Iteration:
         progress.updates += 1
         progress.frames += frames
         progress.attempt_frames += frames
-        progress.held = progress.held + 1 if self._holds(row) else 0
         progress.promising = row["good"] > 0.5
+        self._judge(row)
         row = {"attempt": progress.attempt, "frames": progress.frames, **row}
         self.table.append(row)
         return row
 
-    def _holds(self, row: Row) -> bool:
-        """Whether this update's episodes solve the task within all constraints."""
-        mark, multipliers = self.config.env.solved, self.attempt.learner.multipliers
+    def _judge(self, row: Row) -> None:
+        """Takes note of how this update's episodes did, and keeps the policy if none did better."""
+        config, progress = self.config, self.progress
+        multipliers = self.attempt.learner.multipliers
         distances = [row[f"distance_{j}"] for j in range(1, self.index + 1)]
         satisfied = multipliers.satisfied(torch.tensor(distances, device=multipliers.value.device))
-        return mark is not None and row["return"] >= mark and bool(satisfied.all())
+        solved, different = self._solved(row["return"]), bool(satisfied.all())
+        holds = config.env.solved is not None and solved and different
+        progress.held = progress.held + 1 if holds else 0
+        score = solved + different, row["return"]
+        better = score > (progress.best_level, progress.best_return)
+        if config.algorithm.settle and better and not math.isnan(row["return"]):
+            self._keep(deepcopy(self.attempt.learner.actor), score)
+
+    def _keep(self, actor: Actor, score: tuple[int, float]) -> None:
+        self.best = actor
+        self.progress.best_level, self.progress.best_return = score
+
+    def _solved(self, task_return: float) -> bool:
+        mark = self.config.env.solved
+        return mark is None or task_return >= mark
 
     def _attempt_ends(self) -> bool:
         settle = self.config.algorithm.settle
@@ -187,12 +206,6 @@ class Iteration:
         """The frames of one attempt: all where no mark says when a policy is good enough."""
         config = self.config
         return config.budget.frames // (1 if config.env.solved is None else config.algorithm.tries)
-
-    def _keep_best(self, outcome: Outcome) -> Outcome:
-        best = outcome if self.best is None else self.evaluate(self.best)
-        best = max(best, outcome, key=lambda one: one.score)
-        self.best = best.actor
-        return best
 
     def _begin_attempt(self) -> Attempt:
         """A fresh attempt, whose course depends on the seed, the archive and its number only."""

@@ -1,5 +1,6 @@
 """How far a training has come."""
 
+import math
 from dataclasses import asdict, dataclass
 
 
@@ -19,12 +20,16 @@ class Progress:
     """Updates in a row at whose end the task was solved and all constraints held."""
     promising: bool = False
     """Whether most episodes of the last update solved the task within all constraints."""
+    best_level: int = -1
+    """How much the best policy so far achieves: one each for the task and for all constraints."""
+    best_return: float = -math.inf
+    """Its return; decides between policies of one level."""
 
-    def state_dict(self) -> dict[str, int]:
+    def state_dict(self) -> dict[str, float]:
         """All fields."""
         return asdict(self)
 
-    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+    def load_state_dict(self, state_dict: dict[str, float]) -> None:
         """Takes all fields over."""
         for name, value in state_dict.items():
             setattr(self, name, value)

@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 from running import Quiet, contents, start
+from torch.nn.utils import parameters_to_vector
 
 sys.path.append(str(Path(__file__).parents[1] / "training"))
 from settings import small_config
@@ -61,6 +63,7 @@ def test_the_archive_grows_by_one_policy_per_iteration(tmp_path) -> None:
     ids=["final_state", "rbf", "wd", "recurrent", "adaptive"],
 )
 def test_one_seed_one_result_and_a_stopped_run_goes_on_exactly(tmp_path, config) -> None:
+    config.env.solved, config.budget.frames = 2.0, 800  # out of reach: all attempts are made
     whole = contents(start(config, tmp_path / "whole"))
     assert whole == contents(start(copy.deepcopy(config), tmp_path / "again"))
     config.seed = 1
@@ -95,6 +98,34 @@ def test_attempts_share_the_budget_and_the_best_one_counts(tmp_path) -> None:
         assert set(attempts) == {"0", "1"}
         assert max(frames) <= config.budget.frames
     assert archive[0].metrics["return"] <= 1
+
+
+@pytest.mark.parametrize(("settle", "counts"), [(5, 3), (0, 8)], ids=["best", "paper: last"])
+def test_which_policy_of_an_attempt_counts(tmp_path, monkeypatch, settle, counts) -> None:
+    """The task is solved in the third update only, as a run's own evaluation confirms."""
+    config = small_config(iterations=1)
+    config.env.solved, config.algorithm.settle, config.algorithm.tries = 1.0, settle, 1
+    iteration = Iteration(config, Archive.create(tmp_path / "archive"), tmp_path / "it")
+    weights = []
+
+    def step_with_one_good_update(self):
+        row = step(self)
+        weights.append(parameters_to_vector(self.learner.actor.parameters()).detach())
+        return {**row, "return": float(len(weights) == 3), "good": 0.0}
+
+    def evaluate_as_in_training(actor):
+        outcome = evaluate(actor)
+        solved = torch.equal(parameters_to_vector(actor.parameters()), weights[2])
+        outcome.evaluation.returns[:] = float(solved)
+        return dataclasses.replace(outcome, solved=solved)
+
+    step, evaluate = Attempt.step, iteration.evaluate
+    monkeypatch.setattr(Attempt, "step", step_with_one_good_update)
+    monkeypatch.setattr(iteration, "evaluate", evaluate_as_in_training)
+    outcome = iteration.run(lambda *_: None)
+    assert len(weights) == 8
+    assert torch.equal(parameters_to_vector(outcome.actor.parameters()), weights[counts - 1])
+    assert outcome.accepted == (counts == 3)
 
 
 def test_an_attempt_stops_once_it_is_confirmed(tmp_path) -> None:

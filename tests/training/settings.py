@@ -23,6 +23,7 @@ def small_config(measure: MeasureConfig | None = None, **changes: object) -> ITR
         "algorithm": AlgorithmConfig(
             name="test",
             tries=2,
+            settle=5,
             multiplier=MultiplierConfig(lr=0.5, initial=1.0),
             entry=EntryConfig(episodes=3, exploration="sample", max_states=50),
         ),
