@@ -6,6 +6,8 @@ from pathlib import Path
 
 from tensordict import TensorDictBase
 
+from sipo_trl.training.run_folder import explained
+
 Row = dict[str, float]
 
 
@@ -50,7 +52,7 @@ class MetricsTable:
     def append(self, row: Mapping[str, float]) -> None:
         """Adds a row; the first decides the columns."""
         new = not self.path.exists() or not self.path.stat().st_size
-        with self.path.open("a", newline="") as file:
+        with explained(f"write to {self.path}"), self.path.open("a", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             if new:
                 writer.writerow(row)

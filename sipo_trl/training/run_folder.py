@@ -36,7 +36,7 @@ class RunFolder:
                 f"{folder.path} already holds a run: continue it with resume={path}, "
                 "or choose another run_dir."
             )
-        with _explained(f"make the run folder {folder.path}"):
+        with explained(f"make the run folder {folder.path}"):
             folder.path.mkdir(parents=True, exist_ok=True)
             Archive.create(folder.path / "archive")
             folder._write_config(config)  # last: with it the folder is a run
@@ -63,7 +63,7 @@ class RunFolder:
 
     def rewrite(self, **settings: object) -> None:
         """Changes some of the run's settings."""
-        with _explained(f"write to {self.path}"):
+        with explained(f"write to {self.path}"):
             self._write_config(DictConfig(OmegaConf.merge(self.config, settings)))
 
     def _write_config(self, config: DictConfig) -> None:
@@ -83,7 +83,7 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keeps every other process out of the run."""
-        with _explained(f"write to {self.path}"):
+        with explained(f"write to {self.path}"):
             handle = (self.path / ".lock").open("a+")
         with handle:
             try:
@@ -101,7 +101,8 @@ class RunFolder:
 
 
 @contextmanager
-def _explained(action: str) -> Iterator[None]:
+def explained(action: str) -> Iterator[None]:
+    """Within, what the system refuses becomes one sentence about the action that failed."""
     try:
         yield
     except OSError as error:

@@ -1,9 +1,11 @@
 import math
 
+import pytest
 import torch
 from tensordict import TensorDict
 
 from sipo_trl.training.metrics import MetricsTable, to_row
+from sipo_trl.training.run_folder import RunError
 
 
 def test_numbers_survive_the_file_exactly(tmp_path) -> None:
@@ -33,3 +35,13 @@ def test_cutting_keeps_the_beginning(tmp_path) -> None:
     table.cut(1)
     table.append({"update": 7})
     assert [row["update"] for row in table.read()] == [0, 7]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("/dev/full", "No space left on device"), ("missing/metrics.csv", "No such file")],
+    ids=["full disk", "folder removed"],
+)
+def test_what_cannot_be_written_is_one_sentence(path, reason, tmp_path) -> None:
+    with pytest.raises(RunError, match=f"Could not write to .*: {reason}"):
+        MetricsTable(tmp_path / path).append({"update": 0})
