@@ -352,7 +352,7 @@ class SMACConfig(EnvConfig):
     # about 0.14 per episode and a similarity of 0.001 to 0.009. With these weights a multiplier of
     # 1 makes the whole distance worth a twentieth of a victory.
     rbf: KernelScale = field(
-        default_factory=lambda: KernelScale(delta=2e-3, alpha=500.0, unit=2e-3, variance=0.2)
+        default_factory=lambda: KernelScale(delta=3e-3, alpha=330.0, unit=3e-3, variance=0.2)
     )
     wd: CriticScale = field(
         default_factory=lambda: CriticScale(delta=0.2, alpha=5.0, unit=0.2, batch_size=1024)
