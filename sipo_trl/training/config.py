@@ -211,7 +211,8 @@ class AlgorithmConfig:
     """How often an iteration may start afresh, within its budget, when its result is no good;
     once where env.solved does not say what is good."""
     settle: int = 0
-    """Stop a try once return and constraints have held for so many updates in a row; 0: never."""
+    """Stop a try once return and constraints have held for so many updates in a row, and
+    take the best policy on the way if they never do; 0: always the last one."""
 
 
 @dataclass
