@@ -10,11 +10,12 @@ import gymnasium
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from stable_baselines3 import PPO
 from tensordict import TensorDict
 from torch import Tensor, nn
 
 from benchmarks.table import Row, main
-from benchmarks.timing import compare
+from benchmarks.timing import compare, in_turns, make_row
 from sipo_trl.algorithms.pbt import Population
 from sipo_trl.envs.config import NavigationConfig
 from sipo_trl.envs.navigation import TIME_STEP, TOUCH_DISTANCE
@@ -37,24 +38,27 @@ POLICIES = 4
 def rows(*, quick: bool) -> Iterator[Row]:
     """Measure everything at the sizes of ``docs/benchmarks.md``."""
     rounds = 3 if quick else 9
-    yield against_plain_loop(rounds=rounds)
+    yield from against_one_environment(rounds=rounds)
     yield itr_against_pbt(rounds=rounds)
 
 
-def against_plain_loop(*, rounds: int, envs: int = 400, frames: int = FRAMES) -> Row:
+def against_one_environment(*, rounds: int, envs: int = 400, frames: int = FRAMES) -> Iterator[Row]:
     """Compare collecting and learning from one batch with the way of the published script."""
     ours = make_attempt(0, envs, frames)
     plain = PlainLoop(make_attempt(0, 1, frames), frames)
-    row = compare(
-        f"navigation, a batch of {frames} frames collected by {envs} copies, and its update",
-        ours.step,
-        "one environment at a time, the same update",
-        plain.step,
-        rounds=rounds,
-        most_ratio=1 / 20,
-    )
+    baseline = make_baseline(plain.env, frames)
+    calls = {
+        "ours": ours.step,
+        "a lean loop over one environment, our update": plain.step,
+        "Stable-Baselines3, one environment, the same batch and passes": lambda: baseline.learn(
+            frames, reset_num_timesteps=False
+        ),
+    }
+    times = in_turns(calls, rounds=rounds)
+    what = f"navigation, a batch of {frames} frames collected by {envs} copies, and its update"
+    for peer in list(calls)[1:]:
+        yield make_row(what, times["ours"], peer, times[peer], most_ratio=1 / 20)
     ours.close()
-    return row
 
 
 def itr_against_pbt(*, rounds: int, envs: int = 400, frames: int = FRAMES) -> Row:
@@ -94,6 +98,21 @@ def make_config(envs: int, frames: int) -> ITRConfig:
         ppo=PPOConfig(discount=0.997, entropy=0.0, actor_lr=3e-4, compile=True),
         budget=BudgetConfig(name="full", frames=320_000),
         iterations=POLICIES,
+    )
+
+
+def make_baseline(env: "OneNavigation", frames: int) -> PPO:
+    """Make Stable-Baselines3's PPO with the same network, batch and passes."""
+    return PPO(
+        "MlpPolicy",
+        env,
+        n_steps=frames,
+        batch_size=frames,
+        n_epochs=10,
+        gamma=0.997,
+        policy_kwargs={"net_arch": {"pi": [64, 64], "vf": [64, 64]}},
+        device="cpu",
+        seed=0,
     )
 
 

@@ -106,6 +106,20 @@ def test_humanoid_training_rows(monkeypatch):
     assert [line.most_ratio for line in rows] == [0.5, None, None]
 
 
+def test_training_rows(monkeypatch):
+    training = pytest.importorskip("benchmarks.training", reason="needs the extra 'dev'")
+    config = training.make_config
+    monkeypatch.setattr(training, "make_config", lambda *args: uncompiled(config(*args)))
+    rows = list(training.against_one_environment(rounds=1, envs=2, frames=8))
+    assert_well_formed(rows)
+    assert [line.most_ratio for line in rows] == [1 / 20, 1 / 20]
+
+
+def uncompiled(config):
+    config.ppo.compile = False
+    return config
+
+
 def test_memory_rows(monkeypatch):
     monkeypatch.setattr(components, "in_fresh_process", here)
     rows = list(components.rbf_memory(states=50, features=3, sizes=(100, 400)))

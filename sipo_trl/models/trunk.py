@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import torch
 from tensordict import TensorDictBase
@@ -13,14 +12,8 @@ from torch import nn
 from sipo_trl.models.conv import ConvEncoder
 from sipo_trl.models.description import Network, Observation, Scope
 from sipo_trl.models.initialization import HIDDEN_GAIN, orthogonal
+from sipo_trl.models.layers import ACTIVATIONS, Linear
 from sipo_trl.models.observation_norm import ObservationNorm
-
-# In place where the linear layer before them does not need its output again: new memory is costly.
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "tanh": nn.Tanh,
-    "relu": partial(nn.ReLU, inplace=True),
-    "elu": partial(nn.ELU, inplace=True),
-}
 
 
 class Trunk(nn.Module):
@@ -72,7 +65,7 @@ class Trunk(nn.Module):
         self.layers = nn.Sequential()
         size += len(identities)
         for width in network.hidden:
-            self.layers.append(orthogonal(nn.Linear(size, width), gain=HIDDEN_GAIN))
+            self.layers.append(orthogonal(Linear(size, width), gain=HIDDEN_GAIN))
             self.layers.append(ACTIVATIONS[network.activation]())
             if network.layer_norm:
                 self.layers.append(nn.LayerNorm(width))

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from sipo_trl.models import Network, Observation
+from sipo_trl.models.layers import Tanh
 from sipo_trl.models.trunk import Trunk
 
 OWN = Observation(key=("agents", "observation"), shape=[5], scope="agent")
@@ -29,7 +30,7 @@ def test_layer_norm_follows_the_input_and_every_activation():
     network = Network(hidden=[32, 16], layer_norm=True)
     trunk = Trunk([STATE], agents=None, network=network)
     x = 100 * torch.randn(20, 7)
-    first, _, second, *_ = [m for m in trunk.layers if not isinstance(m, nn.Tanh)]
+    first, _, second, *_ = [m for m in trunk.layers if not isinstance(m, Tanh)]
     norm = nn.functional.layer_norm
     h = norm(torch.tanh(first(norm(x, [7]))), [32])
     h = norm(torch.tanh(second(h)), [16])

@@ -1,0 +1,70 @@
+"""Layers as torch has them, in a form that is faster on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Linear(nn.Linear):
+    """A linear layer that is quicker to learn where it has few inputs.
+
+    The gradient of its weights is the product of a short and a long matrix. MKL takes five times
+    as long for one with ten rows when they are the second factor's columns, as with torch's own
+    layer; here they are the first factor's rows.
+
+    Example:
+        >>> layer = Linear(3, 2)
+        >>> x = torch.randn(5, 4, 3)
+        >>> bool((layer(x) - nn.functional.linear(x, layer.weight, layer.bias)).abs().max() < 1e-6)
+        True
+    """
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Map features [*, in] to [*, out]."""
+        # What decides the order in the backward pass is how the second factor lies in memory.
+        weight = self.weight.t().contiguous()
+        outputs = torch.addmm(self.bias, inputs.reshape(-1, self.in_features), weight)
+        return outputs.view(*inputs.shape[:-1], self.out_features)
+
+
+class _Tanh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor) -> Tensor:
+        outputs = inputs.mul(2).sigmoid_().mul_(2).sub_(1)
+        ctx.save_for_backward(outputs)
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (outputs,) = ctx.saved_tensors
+        return torch.ops.aten.tanh_backward(*gradients, outputs)
+
+
+class Tanh(nn.Module):
+    """The hyperbolic tangent as ``2 sigmoid(2 x) - 1``: a third of the time of torch's own.
+
+    On the CPU torch takes four times as long for a tangent as for a sigmoid (``python -m
+    benchmarks.components`` measures it). The result is within 2e-7 of the tangent.
+
+    Example:
+        >>> x = torch.linspace(-9, 9, 7)
+        >>> bool(((Tanh()(x) - x.tanh()).abs() < 2e-7).all())
+        True
+    """
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Squash numbers [*] to between -1 and 1."""
+        return _Tanh.apply(inputs)
+
+
+# In place where the linear layer before them does not need its output again: new memory is costly.
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "tanh": Tanh,
+    "relu": partial(nn.ReLU, inplace=True),
+    "elu": partial(nn.ELU, inplace=True),
+}
