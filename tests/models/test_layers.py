@@ -7,11 +7,12 @@ from torch import nn
 from sipo_trl.models.layers import Linear, Tanh
 
 
+@pytest.mark.parametrize("features", [10, 70])
 @pytest.mark.parametrize("batch", [(), (4,), (2, 0), (2, 4)])
-def test_linear_is_torchs_own(batch):
-    theirs, ours = nn.Linear(10, 6).double(), Linear(10, 6).double()
+def test_linear_is_torchs_own(batch, features):
+    theirs, ours = nn.Linear(features, 6).double(), Linear(features, 6).double()
     ours.load_state_dict(theirs.state_dict())
-    x = torch.randn(*batch, 10, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(*batch, features, dtype=torch.float64, requires_grad=True)
     results = []
     for layer in (theirs, ours):
         y = layer(x)
