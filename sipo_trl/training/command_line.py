@@ -1,6 +1,7 @@
 """From a command line to settings: Hydra's composition, with errors that a user can act on."""
 
 import difflib
+import operator
 import re
 import sys
 from collections.abc import Callable
@@ -66,6 +67,7 @@ def _plus(argument: str) -> str:
 
 
 def _register(program: str, schema: type) -> None:
+    OmegaConf.register_new_resolver("times", operator.mul, replace=True)
     store = ConfigStore.instance()
     store.store(f"{program}_schema", schema)
     for name, env in ENVS.items():
