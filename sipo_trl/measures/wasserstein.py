@@ -45,6 +45,9 @@ class WassersteinMeasure(ReferenceMeasure):
             :class:`~sipo_trl.measures.StateNormalizer`); integer images are scaled to 0 to 1.
         batch_size: the most states of the given batch and of each entry that one update looks at.
             An update's time is proportional to it: images want fewer, such as 64.
+        saturation: the difference of scores from which on a state is simply different: more of it
+            pays no more. A critic's score knows no bound, and without one a body that falls down in
+            a way that nobody else does is further from a runner than any other runner.
 
     Example:
         >>> measure = WassersteinMeasure([torch.zeros(30, 1), torch.ones(50, 1)], normalize=False)
@@ -70,8 +73,14 @@ class WassersteinMeasure(ReferenceMeasure):
         clip: float = 0.01,
         normalize: bool = True,
         batch_size: int = 4096,
+        saturation: float | None = None,
     ) -> None:
         super().__init__(references, horizon=horizon)
+        if saturation is not None and saturation <= 0:
+            raise ValueError(
+                f"saturation is {saturation}: give a positive distance, or None for none."
+            )
+        self.saturation = saturation
         self.lr = lr
         self.clip = clip
         self.batch_size = batch_size
@@ -114,7 +123,8 @@ class WassersteinMeasure(ReferenceMeasure):
 
     def _distances(self, states: Tensor) -> Tensor:
         scores = [self.critics(self._prepare(some)[None]) for some in states.split(self._rows)]
-        return (torch.cat(scores, dim=1) - self.reference_mean.unsqueeze(1)).t()
+        distances = (torch.cat(scores, dim=1) - self.reference_mean.unsqueeze(1)).t()
+        return distances if self.saturation is None else distances.clamp(max=self.saturation)
 
     @torch.enable_grad()
     def _ascend(self, states: Tensor, offset: Tensor) -> Tensor:

@@ -141,6 +141,8 @@ class WassersteinConfig(MeasureConfig):
     """Bring features to comparable scales, fixed with the archive's first entry."""
     batch_size: int = 4096
     """The most states of each policy that one update looks at; images want few."""
+    saturation: float | None = None
+    """Distance of a state from which further away pays no more; null for none."""
 
     def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> WassersteinMeasure:
         """The Wasserstein measure, with fresh critics."""
@@ -151,6 +153,7 @@ class WassersteinConfig(MeasureConfig):
             clip=self.clip,
             normalize=self.normalize,
             batch_size=self.batch_size,
+            saturation=self.saturation,
         )
 
 

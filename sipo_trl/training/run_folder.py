@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
+from yaml import YAMLError
 
 from sipo_trl.archive import Archive
 
@@ -56,7 +57,11 @@ class RunFolder:
     @property
     def config(self) -> DictConfig:
         """The settings that the run was started with."""
-        config = OmegaConf.load(self.path / CONFIG)
+        try:
+            config = OmegaConf.load(self.path / CONFIG)
+        except (YAMLError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())
+            raise RunError(f"{self.path / CONFIG} cannot be read: {reason}.") from error
         if not isinstance(config, DictConfig):
             raise RunError(f"{self.path / CONFIG} is damaged: settings with names were expected.")
         return config

@@ -200,3 +200,21 @@ def test_other_shapes_are_refused():
 def test_wrong_states_are_named_in_updates():
     with pytest.raises(ValueError, match=r"states have the shape \[9, 2\]"):
         WassersteinMeasure([torch.zeros(9, 3)]).update(torch.zeros(9, 2))
+
+
+def test_distances_saturate():
+    states = torch.linspace(-3, 3, 50).unsqueeze(-1)
+    bounded, free = (
+        WassersteinMeasure([torch.zeros(9, 1)], normalize=False, clip=0.1, saturation=c)
+        for c in (0.1, None)
+    )
+    for _ in range(100):
+        bounded.update(torch.full((9, 1), 2.0))
+    free.load_state_dict(bounded.state_dict())
+    assert free.reward(states).max() > 0.2
+    torch.testing.assert_close(bounded.reward(states), free.reward(states).clamp(max=0.1))
+
+
+def test_a_saturation_must_be_a_distance():
+    with pytest.raises(ValueError, match=r"saturation is 0\.0: give a positive distance"):
+        WassersteinMeasure([torch.zeros(9, 1)], saturation=0.0)

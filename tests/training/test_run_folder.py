@@ -50,3 +50,13 @@ except RunError as error:
     assert "is in use by process" in result.stdout
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout == "got in\n"
+
+
+@pytest.mark.parametrize(
+    "text", [b"a: 1\na: 2\n", b"a: [", b"\xff"], ids=["twice", "open", "bytes"]
+)
+def test_settings_that_cannot_be_read_are_named(tmp_path, text) -> None:
+    folder = RunFolder.create(tmp_path, OmegaConf.create({"a": 1}))
+    (tmp_path / "config.yaml").write_bytes(text)
+    with pytest.raises(RunError, match=r"config\.yaml cannot be read: "):
+        _ = folder.config
