@@ -216,13 +216,6 @@ class AlgorithmConfig:
     settle: int = 0
     """Stop a try once return and constraints have held for so many updates in a row, and
     take the best policy on the way if they never do; 0: always the last one."""
-    start: str = "fresh"
-    """Where an iteration's first try starts: fresh, as in the paper, or previous, with the policy
-    that was archived last, which can do the task already and has to find another way."""
-
-    def __post_init__(self) -> None:
-        if self.start not in ("fresh", "previous"):
-            raise ValueError(f"algorithm.start is {self.start}: choose fresh or previous")
 
 
 @dataclass

@@ -208,18 +208,14 @@ class Iteration:
         return config.budget.frames // (1 if config.env.solved is None else config.algorithm.tries)
 
     def _begin_attempt(self) -> Attempt:
-        """An attempt whose course depends on the seed, the archive and its number only."""
+        """A fresh attempt, whose course depends on the seed, the archive and its number only."""
         config = self.config
         self.progress.attempt_frames = self.progress.held = 0
         self.progress.promising = False
         seed_everything(derive_seed(config.seed, self.index, self.progress.attempt))
         env = config.make_env()
         env.set_seed(derive_seed(config.seed, "env", self.index, self.progress.attempt))
-        attempt = Attempt(config, env, config.make_measure(self.archive))
-        if config.algorithm.start == "previous" and self.index and not self.progress.attempt:
-            previous = self.archive[self.index - 1].load_policy()
-            attempt.learner.actor.load_state_dict(previous.state_dict())
-        return attempt
+        return Attempt(config, env, config.make_measure(self.archive))
 
     def _resume(self) -> Attempt | None:
         """The attempt under way in the last checkpoint, if there is one."""

@@ -59,9 +59,8 @@ def test_the_archive_grows_by_one_policy_per_iteration(tmp_path) -> None:
             network=NetworkConfig(hidden=[8], observation_norm=True),
             ppo=PPOConfig(epochs=2, minibatches=2, target_kl=0.01),
         ),
-        small_config(start="previous"),
     ],
-    ids=["final_state", "rbf", "wd", "recurrent", "adaptive", "previous"],
+    ids=["final_state", "rbf", "wd", "recurrent", "adaptive"],
 )
 def test_one_seed_one_result_and_a_stopped_run_goes_on_exactly(tmp_path, config) -> None:
     config.env.solved, config.budget.frames = 2.0, 800  # out of reach: all attempts are made
@@ -127,27 +126,6 @@ def test_which_policy_of_an_attempt_counts(tmp_path, monkeypatch, settle, counts
     assert len(weights) == 8
     assert torch.equal(parameters_to_vector(outcome.actor.parameters()), weights[counts - 1])
     assert outcome.accepted == (counts == 3)
-
-
-def test_an_iteration_can_start_with_the_previous_policy(tmp_path) -> None:
-    config = small_config(start="previous", iterations=1)
-    config.env.solved = 2.0  # out of reach
-    folder = start(config, tmp_path / "run")
-    archive = Archive.open(folder.path / "archive")
-    previous = parameters_to_vector(archive[0].load_policy().parameters())
-    starts = []
-
-    def step_from(self):
-        starts.append(parameters_to_vector(self.learner.actor.parameters()).detach())
-        return step(self)
-
-    step = Attempt.step
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Attempt, "step", step_from)
-        Iteration(config, archive, tmp_path / "it").run(lambda *_: None)
-    fresh_again = len(starts) // 2  # the second attempt
-    assert torch.equal(starts[0], previous)
-    assert not any(torch.equal(weights, previous) for weights in starts[fresh_again:])
 
 
 def test_an_attempt_stops_once_it_is_confirmed(tmp_path) -> None:

@@ -15,9 +15,7 @@ from sipo_trl.training.config import (
 )
 
 
-def small_config(
-    measure: MeasureConfig | None = None, *, start: str = "fresh", **changes: object
-) -> ITRConfig:
+def small_config(measure: MeasureConfig | None = None, **changes: object) -> ITRConfig:
     """Two short iterations of two short attempts each; ``changes`` replace top-level fields."""
     settings = {
         "env": NavigationConfig(horizon=20),
@@ -26,7 +24,6 @@ def small_config(
             name="test",
             tries=2,
             settle=5,
-            start=start,
             multiplier=MultiplierConfig(lr=0.5, initial=1.0),
             entry=EntryConfig(episodes=3, exploration="sample", max_states=50),
         ),
