@@ -35,11 +35,15 @@ class Linear(nn.Linear):
 
 
 class _Tanh(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor) -> Tensor:
-        outputs = inputs.mul(2).sigmoid_().mul_(2).sub_(1)
-        ctx.save_for_backward(outputs)
-        return outputs
+    def forward(inputs: Tensor) -> Tensor:
+        return inputs.mul(2).sigmoid_().mul_(2).sub_(1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(output)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:

@@ -27,6 +27,12 @@ def test_tanh_is_the_tangent_to_the_last_digits():
     torch.testing.assert_close(Tanh()(x), x.double().tanh().float(), rtol=0, atol=2e-7)
 
 
+def test_layers_can_be_mapped():
+    x = torch.randn(3, 5, 10)
+    layers = nn.Sequential(Linear(10, 6), Tanh())
+    torch.testing.assert_close(torch.vmap(layers)(x), layers(x))
+
+
 def test_tanh_has_the_tangents_gradient():
     x = torch.randn(50, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(Tanh(), x)
