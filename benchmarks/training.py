@@ -95,7 +95,9 @@ def make_config(envs: int, frames: int) -> ITRConfig:
         algorithm=AlgorithmConfig(name="sipo"),
         collector=CollectorConfig(num_envs=envs, frames_per_batch=frames),
         network=NetworkConfig(distribution="normal"),
-        ppo=PPOConfig(discount=0.997, entropy=0.0, actor_lr=3e-4, compile=True),
+        ppo=PPOConfig(
+            discount=0.997, entropy=0.0, actor_lr=3e-4, compile=True, precision="bfloat16"
+        ),
         budget=BudgetConfig(name="full", frames=320_000),
         iterations=POLICIES,
     )
