@@ -1,7 +1,9 @@
 """Training a humanoid: against Stable-Baselines3 on the same simulator, and where the time goes."""
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from benchmarks.timing import in_turns, make_row
 from sipo_trl.envs import HumanoidEnv
 from sipo_trl.envs.config import HumanoidConfig
 from sipo_trl.measures import RBFMeasure
+from sipo_trl.training.ahead import AheadCollector
 from sipo_trl.training.attempt import Attempt
 from sipo_trl.training.config import (
     AlgorithmConfig,
@@ -28,38 +31,65 @@ from sipo_trl.training.config import (
     RBFConfig,
 )
 
-ENVS, STEPS = 128, 32
+# The sizes of conf/recipe/humanoid.yaml.
+ENVS, STEPS = 64, 32
 HIDDEN = (256, 128)
-EPOCHS, MINIBATCHES = 4, 4
+EPOCHS, MINIBATCHES = 5, 8
 ARCHIVED, STATES = 3, 10_000
+# So many in a row, because one that collects ahead profits from any pause.
+UPDATES = 5
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Measure everything at the sizes of ``docs/benchmarks.md``."""
-    rounds = 3 if quick else 15
+    rounds = 5 if quick else 15
     yield from against_baselines(rounds=rounds)
+    yield from parts(rounds=rounds)
 
 
-def against_baselines(*, rounds: int) -> Iterator[Row]:
-    """Compare collecting a batch and learning from it; then ours with an archive, by its parts."""
-    plain, diverse = make_attempt(0), make_attempt(ARCHIVED)
+def against_baselines(*, rounds: int, **ppo: Any) -> Iterator[Row]:
+    """Compare the wall-clock time of collecting batches and learning from them, on all cores."""
+    attempts = {
+        "one after the other": make_attempt(0, ahead=False, **ppo),
+        "collected ahead": make_attempt(0, ahead=True, **ppo),
+        "collected ahead, products in bfloat16": make_attempt(
+            0, ahead=True, precision="bfloat16", **ppo
+        ),
+    }
     baseline = make_baseline()
-    parts = Parts(diverse)
+    calls = {name: partial(train, attempt) for name, attempt in attempts.items()}
+    peer = "Stable-Baselines3"
+    calls[peer] = lambda: baseline.learn(UPDATES * ENVS * STEPS, reset_num_timesteps=False)
+    times = in_turns(calls, rounds=rounds, clock=time.perf_counter)
+    what = f"humanoid, {UPDATES} x {ENVS} x {STEPS} frames and {EPOCHS} passes over them"
+    for name in attempts:
+        yield make_row(f"{what}, {name}", times[name], peer, times[peer], most_ratio=0.5)
+    for attempt in attempts.values():
+        attempt.close()
+
+
+def train(attempt: Attempt) -> None:
+    """Makes some updates, and leaves nothing behind to be done in a pause."""
+    for _ in range(UPDATES):
+        attempt.step()
+    if isinstance(attempt.collector, AheadCollector):
+        attempt.collector.wait()
+
+
+def parts(*, rounds: int, **ppo: Any) -> Iterator[Row]:
+    """Show where the CPU time of an update with an archive goes."""
+    attempt = make_attempt(ARCHIVED, ahead=False, **ppo)
+    some = Parts(attempt)
     calls = {
-        "ours": plain.step,
-        "theirs": lambda: baseline.learn(ENVS * STEPS, reset_num_timesteps=False),
-        "collection": parts.collect,
-        "intrinsic reward": parts.intrinsic,
-        "whole": diverse.step,
+        "collection": some.collect,
+        "intrinsic reward": some.intrinsic,
+        "whole": attempt.step,
     }
     times = in_turns(calls, rounds=rounds)
-    what = f"humanoid, {ENVS} x {STEPS} frames and {EPOCHS} passes over them"
-    yield make_row(what, times["ours"], "Stable-Baselines3", times["theirs"], most_ratio=0.5)
     for part in ("collection", "intrinsic reward"):
-        what = f"the same with {ARCHIVED} archived policies: {part}"
+        what = f"{ENVS} x {STEPS} frames with {ARCHIVED} archived policies: {part}"
         yield make_row(what, times[part], "the whole of it", times["whole"])
-    for attempt in (plain, diverse):
-        attempt.close()
+    attempt.close()
 
 
 class Parts:
@@ -82,17 +112,19 @@ class Parts:
         self.attempt.learner.distance(self.batch.copy())
 
 
-def make_attempt(archived: int) -> Attempt:
+def make_attempt(archived: int, *, ahead: bool, **ppo: Any) -> Attempt:
     """Make a learner against so many archived policies."""
     config = ITRConfig(
-        env=HumanoidConfig(threads=1, stack=1),
+        env=HumanoidConfig(stack=1),
         measure=RBFConfig(delta=0.1),
         algorithm=AlgorithmConfig(name="sipo"),
-        collector=CollectorConfig(num_envs=ENVS, frames_per_batch=ENVS * STEPS),
+        collector=CollectorConfig(num_envs=ENVS, frames_per_batch=ENVS * STEPS, ahead=ahead),
         network=NetworkConfig(
             hidden=list(HIDDEN), activation="elu", distribution="normal", initial_std=0.25
         ),
-        ppo=PPOConfig(epochs=EPOCHS, minibatches=MINIBATCHES, entropy=0.0),
+        ppo=PPOConfig(
+            **{"epochs": EPOCHS, "minibatches": MINIBATCHES, "entropy": 0.0, "compile": True} | ppo
+        ),
         budget=BudgetConfig(name="quick", frames=10_000_000),
     )
     torch.manual_seed(0)
@@ -105,7 +137,7 @@ def make_baseline() -> PPO:
     """Make their PPO, with the same network, batch and passes."""
     return PPO(
         "MlpPolicy",
-        BaselineEnv(HumanoidEnv(batch_size=[ENVS], seed=0, threads=1)),
+        BaselineEnv(HumanoidEnv(batch_size=[ENVS], seed=0)),
         n_steps=STEPS,
         batch_size=ENVS * STEPS // MINIBATCHES,
         n_epochs=EPOCHS,

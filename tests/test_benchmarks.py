@@ -101,9 +101,12 @@ def test_humanoid_training_rows(monkeypatch):
     training = pytest.importorskip("benchmarks.humanoid_training", reason="needs the extra 'dev'")
     for name, size in {"ENVS": 2, "STEPS": 4, "EPOCHS": 1, "MINIBATCHES": 1, "STATES": 20}.items():
         monkeypatch.setattr(training, name, size)
-    rows = list(training.against_baselines(rounds=1))
+    rows = [
+        *training.against_baselines(rounds=1, compile=False),
+        *training.parts(rounds=1, compile=False),
+    ]
     assert_well_formed(rows)
-    assert [line.most_ratio for line in rows] == [0.5, None, None]
+    assert [line.most_ratio for line in rows] == [0.5, 0.5, 0.5, None, None]
 
 
 def test_training_rows(monkeypatch):
