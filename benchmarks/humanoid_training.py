@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,13 @@ from tensordict import TensorDictBase
 from torch import nn
 
 from benchmarks.table import Row, main
-from benchmarks.timing import in_turns, make_row
+from benchmarks.timing import Call, in_turns, make_row
 from sipo_trl.envs import HumanoidEnv
 from sipo_trl.envs.config import HumanoidConfig
 from sipo_trl.measures import RBFMeasure
-from sipo_trl.training.ahead import AheadCollector
 from sipo_trl.training.attempt import Attempt
 from sipo_trl.training.config import (
+    PRECISIONS,
     AlgorithmConfig,
     BudgetConfig,
     CollectorConfig,
@@ -36,8 +35,6 @@ ENVS, STEPS = 64, 32
 HIDDEN = (256, 128)
 EPOCHS, MINIBATCHES = 5, 8
 ARCHIVED, STATES = 3, 10_000
-# So many in a row, because one that collects ahead profits from any pause.
-UPDATES = 5
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
@@ -48,37 +45,22 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def against_baselines(*, rounds: int, **ppo: Any) -> Iterator[Row]:
-    """Compare the wall-clock time of collecting batches and learning from them, on all cores."""
-    attempts = {
-        "one after the other": make_attempt(0, ahead=False, **ppo),
-        "collected ahead": make_attempt(0, ahead=True, **ppo),
-        "collected ahead, products in bfloat16": make_attempt(
-            0, ahead=True, precision="bfloat16", **ppo
-        ),
-    }
+    """Compare the wall-clock time of collecting a batch and learning from it, on all cores."""
+    attempts = {precision: make_attempt(0, precision=precision, **ppo) for precision in PRECISIONS}
     baseline = make_baseline()
-    calls = {name: partial(train, attempt) for name, attempt in attempts.items()}
-    peer = "Stable-Baselines3"
-    calls[peer] = lambda: baseline.learn(UPDATES * ENVS * STEPS, reset_num_timesteps=False)
+    calls: dict[str, Call] = {name: attempt.step for name, attempt in attempts.items()}
+    peer = "Stable-Baselines3, float32"
+    calls[peer] = lambda: baseline.learn(ENVS * STEPS, reset_num_timesteps=False)
     times = in_turns(calls, rounds=rounds, clock=time.perf_counter)
-    what = f"humanoid, {UPDATES} x {ENVS} x {STEPS} frames and {EPOCHS} passes over them"
-    for name in attempts:
-        yield make_row(f"{what}, {name}", times[name], peer, times[peer], most_ratio=0.5)
-    for attempt in attempts.values():
+    what = f"humanoid, {ENVS} x {STEPS} frames and {EPOCHS} passes over them, products in"
+    for name, attempt in attempts.items():
+        yield make_row(f"{what} {name}", times[name], peer, times[peer], most_ratio=0.5)
         attempt.close()
-
-
-def train(attempt: Attempt) -> None:
-    """Makes some updates, and leaves nothing behind to be done in a pause."""
-    for _ in range(UPDATES):
-        attempt.step()
-    if isinstance(attempt.collector, AheadCollector):
-        attempt.collector.wait()
 
 
 def parts(*, rounds: int, **ppo: Any) -> Iterator[Row]:
     """Show where the CPU time of an update with an archive goes."""
-    attempt = make_attempt(ARCHIVED, ahead=False, **ppo)
+    attempt = make_attempt(ARCHIVED, **ppo)
     some = Parts(attempt)
     calls = {
         "collection": some.collect,
@@ -112,13 +94,13 @@ class Parts:
         self.attempt.learner.distance(self.batch.copy())
 
 
-def make_attempt(archived: int, *, ahead: bool, **ppo: Any) -> Attempt:
+def make_attempt(archived: int, **ppo: Any) -> Attempt:
     """Make a learner against so many archived policies."""
     config = ITRConfig(
         env=HumanoidConfig(stack=1),
         measure=RBFConfig(delta=0.1),
         algorithm=AlgorithmConfig(name="sipo"),
-        collector=CollectorConfig(num_envs=ENVS, frames_per_batch=ENVS * STEPS, ahead=ahead),
+        collector=CollectorConfig(num_envs=ENVS, frames_per_batch=ENVS * STEPS),
         network=NetworkConfig(
             hidden=list(HIDDEN), activation="elu", distribution="normal", initial_std=0.25
         ),

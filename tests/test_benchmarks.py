@@ -106,7 +106,7 @@ def test_humanoid_training_rows(monkeypatch):
         *training.parts(rounds=1, compile=False),
     ]
     assert_well_formed(rows)
-    assert [line.most_ratio for line in rows] == [0.5, 0.5, 0.5, None, None]
+    assert [line.most_ratio for line in rows] == [0.5, 0.5, None, None]
 
 
 def test_training_rows(monkeypatch):

@@ -76,11 +76,6 @@ class Population:
         size = config.iterations
         if size < 2:
             raise RunError(f"A population needs at least 2 policies, not iterations={size}.")
-        if config.collector.ahead:
-            raise RunError(
-                "collector.ahead=true is for launch/itr.py: a population's policies are compared "
-                "as they are now. Leave it out."
-            )
         self.config, self.progress = config, Progress()
         first, second = torch.triu_indices(size, size, offset=1)
         # pair[i, k] is the number of the pair that policy i makes with its k-th other.

@@ -1,18 +1,15 @@
 """One attempt at a policy: a learner, an environment, and the batches between them."""
 
 import math
-from functools import partial
 from typing import Any
 
 from tensordict import TensorDictBase
-from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 from torchrl.objectives import KLAdaptiveLR
 
 from sipo_trl.envs.episodes import remembering
 from sipo_trl.measures import StateDistanceMeasure
 from sipo_trl.objectives import LagrangeMultipliers
-from sipo_trl.training.ahead import AheadCollector
 from sipo_trl.training.collector import ResumableCollector
 from sipo_trl.training.config import ITRConfig
 from sipo_trl.training.learner import Learner
@@ -55,14 +52,16 @@ class Attempt:
         self.schedule = (
             None if target_kl is None else KLAdaptiveLR(self.learner.optimizer, target_kl)
         )
-        policy = self.learner.policy
-        local = make_collector(config, env, policy)
-        self.collector: ResumableCollector | AheadCollector = local
-        if collector.ahead:
-            self.collector = AheadCollector(
-                partial(collect_anew, config), policy, local.state_dict()
-            )
-            local.shutdown()
+        self.collector = ResumableCollector(
+            remembering(env, self.learner.policy),
+            self.learner.policy,
+            frames_per_batch=collector.frames_per_batch,
+            total_frames=-1,
+            device=collector.device,
+            track_traj_ids=False,
+            trust_policy=True,
+            auto_register_policy_transforms=False,  # `remembering` has done it
+        )
 
     def components(self) -> dict[str, Any]:
         """Everything with a state, by name, for checkpoints."""
@@ -98,30 +97,3 @@ class Attempt:
     def close(self) -> None:
         """Frees the environment."""
         self.collector.shutdown()
-
-
-def make_collector(
-    config: ITRConfig, env: EnvBase, policy: TensorDictModuleBase
-) -> ResumableCollector:
-    """What collects batches of the configured size.
-
-    Args:
-        config: the run's settings.
-        env: the copies to collect from.
-        policy: what acts.
-    """
-    return ResumableCollector(
-        remembering(env, policy),
-        policy,
-        frames_per_batch=config.collector.frames_per_batch,
-        total_frames=-1,
-        device=config.collector.device,
-        track_traj_ids=False,
-        trust_policy=True,
-        auto_register_policy_transforms=False,  # `remembering` has done it
-    )
-
-
-def collect_anew(config: ITRConfig, policy: TensorDictModuleBase) -> ResumableCollector:
-    """The same with copies of its own."""
-    return make_collector(config, config.make_env(), policy)

@@ -239,9 +239,6 @@ class CollectorConfig:
     frames_per_batch: int = 4096
     """Environment steps between two updates, over all copies."""
     device: str = "cpu"
-    ahead: bool = False
-    """Collect the next batch, in a process of its own, while the last one is learned from: a core
-    more makes it faster, and each batch is by the policy of one update before."""
 
     def __post_init__(self) -> None:
         if self.num_envs < 1:

@@ -76,16 +76,6 @@ def test_one_seed_one_result_and_a_stopped_run_goes_on_exactly(tmp_path, config)
         assert contents(start(config, path)) == whole
 
 
-def test_a_run_that_collects_ahead_goes_on_exactly(tmp_path) -> None:
-    config = small_config(iterations=1)
-    config.algorithm.tries, config.algorithm.settle = 1, 0
-    config.collector.ahead = True
-    whole = contents(start(config, tmp_path / "whole"))
-    with pytest.raises(KeyboardInterrupt):
-        start(config, tmp_path / "stopped", Quiet(save_at=3, stop_at=5))
-    assert contents(start(config, tmp_path / "stopped")) == whole
-
-
 def test_a_finished_run_can_be_extended(tmp_path) -> None:
     longer = contents(start(small_config(iterations=3), tmp_path / "longer"))
     start(small_config(iterations=2), tmp_path / "extended")

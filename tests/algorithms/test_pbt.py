@@ -73,7 +73,3 @@ def test_what_cannot_work_is_named(tmp_path) -> None:
         Population(small_config(iterations=1), tmp_path)
     with pytest.raises(RunError, match="learns against fixed references"):
         Population(small_config(WassersteinConfig(delta=0.1)), tmp_path)
-    ahead = small_config()
-    ahead.collector.ahead = True
-    with pytest.raises(RunError, match="is for launch/itr"):
-        Population(ahead, tmp_path)
