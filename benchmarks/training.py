@@ -3,6 +3,7 @@
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 
 from benchmarks.table import Row, main
-from benchmarks.timing import compare, in_turns, make_row
+from benchmarks.timing import Call, compare, in_turns, make_row
 from sipo_trl.algorithms.pbt import Population
 from sipo_trl.envs.config import NavigationConfig
 from sipo_trl.envs.navigation import TIME_STEP, TOUCH_DISTANCE
 from sipo_trl.measures import FinalStateMeasure
 from sipo_trl.training.attempt import Attempt
 from sipo_trl.training.config import (
+    PRECISIONS,
     AlgorithmConfig,
     BudgetConfig,
     CollectorConfig,
@@ -32,6 +34,7 @@ from sipo_trl.training.config import (
 )
 
 FRAMES = 4000
+ENVS = 1000
 POLICIES = 4
 
 
@@ -42,26 +45,29 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield itr_against_pbt(rounds=rounds)
 
 
-def against_one_environment(*, rounds: int, envs: int = 400, frames: int = FRAMES) -> Iterator[Row]:
+def against_one_environment(
+    *, rounds: int, envs: int = ENVS, frames: int = FRAMES
+) -> Iterator[Row]:
     """Compare collecting and learning from one batch with the way of the published script."""
-    ours = make_attempt(0, envs, frames)
+    ours = {name: make_attempt(0, envs, frames, precision=name) for name in PRECISIONS}
     plain = PlainLoop(make_attempt(0, 1, frames), frames)
     baseline = make_baseline(plain.env, frames)
-    calls = {
-        "ours": ours.step,
-        "a lean loop over one environment, our update": plain.step,
+    peers: dict[str, Call] = {
+        "a lean loop over one environment, our update in bfloat16": plain.step,
         "Stable-Baselines3, one environment, the same batch and passes": lambda: baseline.learn(
             frames, reset_num_timesteps=False
         ),
     }
+    calls = {name: attempt.step for name, attempt in ours.items()} | peers
     times = in_turns(calls, rounds=rounds)
-    what = f"navigation, a batch of {frames} frames collected by {envs} copies, and its update"
-    for peer in list(calls)[1:]:
-        yield make_row(what, times["ours"], peer, times[peer], most_ratio=1 / 20)
-    ours.close()
+    what = f"navigation, {frames} frames by {envs} copies, and their update"
+    for name, peer in product(ours, peers):
+        yield make_row(f"{what} in {name}", times[name], peer, times[peer], most_ratio=1 / 20)
+    for attempt in ours.values():
+        attempt.close()
 
 
-def itr_against_pbt(*, rounds: int, envs: int = 400, frames: int = FRAMES) -> Row:
+def itr_against_pbt(*, rounds: int, envs: int = ENVS, frames: int = FRAMES) -> Row:
     """Compare one update of each of four policies, one after another and all at once."""
     attempts = [make_attempt(archived, envs, frames) for archived in range(POLICIES)]
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +93,7 @@ def itr_against_pbt(*, rounds: int, envs: int = 400, frames: int = FRAMES) -> Ro
     return row
 
 
-def make_config(envs: int, frames: int) -> ITRConfig:
+def make_config(envs: int, frames: int, precision: str = "bfloat16") -> ITRConfig:
     """2-D navigation with the paper's update: ten passes over a whole batch."""
     return ITRConfig(
         env=NavigationConfig(),
@@ -96,7 +102,7 @@ def make_config(envs: int, frames: int) -> ITRConfig:
         collector=CollectorConfig(num_envs=envs, frames_per_batch=frames),
         network=NetworkConfig(distribution="normal"),
         ppo=PPOConfig(
-            discount=0.997, entropy=0.0, actor_lr=3e-4, compile=True, precision="bfloat16"
+            discount=0.997, entropy=0.0, actor_lr=3e-4, compile=True, precision=precision
         ),
         budget=BudgetConfig(name="full", frames=320_000),
         iterations=POLICIES,
@@ -118,9 +124,9 @@ def make_baseline(env: "OneNavigation", frames: int) -> PPO:
     )
 
 
-def make_attempt(archived: int, envs: int, frames: int) -> Attempt:
+def make_attempt(archived: int, envs: int, frames: int, *, precision: str = "bfloat16") -> Attempt:
     """Make a learner against so many archived policies."""
-    config = make_config(envs, frames)
+    config = make_config(envs, frames, precision)
     torch.manual_seed(0)
     measure = FinalStateMeasure([torch.rand(1, 2) for _ in range(archived)], radius=0.4)
     return Attempt(config, config.env.make(envs, seed=0), measure)
