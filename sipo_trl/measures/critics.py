@@ -1,7 +1,7 @@
 """The scoring functions of the Wasserstein measure, all of them as one network."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import torch
@@ -11,9 +11,11 @@ from torch import Tensor, nn
 CHANNELS = (16, 32, 32, 32)
 LEAKY_SLOPE = 0.2
 
+ALL = slice(None)
+
 
 class VectorCritics(nn.Module):
-    """J multilayer perceptrons with leaky ReLU, evaluated together.
+    """J multilayer perceptrons with leaky ReLU, evaluated together, or in groups.
 
     There is no output bias: it cancels in a difference of scores, so all that its optimiser would
     see is rounding noise.
@@ -52,20 +54,76 @@ class VectorCritics(nn.Module):
         """Score states, [J, n, *F] or [1, n, *F], as [J, n]."""
         return torch.bmm(self.encode(states), self.output.unsqueeze(-1)).squeeze(-1)
 
-    def total(self, states: Tensor, weights: Tensor) -> Tensor:
-        """Return each critic's sum of scores, weighted by [J, n] or [1, n], as [J].
+    def total(self, states: Tensor, weights: Tensor, group: slice = ALL) -> Tensor:
+        """Return some critics' sums of scores, weighted by [J, n] or [1, n], as [J].
 
-        Summing before the output layer saves a large product in the backward pass.
+        Summing before the output layer saves a large product.
         """
-        weights = weights.expand(self.num_critics, -1).unsqueeze(1)
-        return (torch.bmm(weights, self.encode(states)).squeeze(1) * self.output).sum(dim=-1)
+        encoded = self.encode(states, group)
+        sums = torch.bmm(weights.expand(len(encoded), -1).unsqueeze(1), encoded).squeeze(1)
+        return (sums * self.output[group]).sum(dim=-1)
 
-    def encode(self, states: Tensor) -> Tensor:
+    def encode(self, states: Tensor, group: slice = ALL) -> Tensor:
         """Return the last hidden layer's activations, [J, n, hidden]."""
-        encoded = states.expand(self.num_critics, *states.shape[1:])
-        for weight, bias in zip(self.weights, self.biases, strict=True):
-            encoded = F.leaky_relu_(torch.baddbmm(bias, encoded, weight), LEAKY_SLOPE)
-        return encoded
+        weights, biases = ([p[group] for p in some] for some in (self.weights, self.biases))
+        return F.leaky_relu_(_run(self.features(states, group), weights, biases)[-1], LEAKY_SLOPE)
+
+    def features(self, states: Tensor, group: slice) -> Tensor:
+        """Return what some critics' hidden layers start from, [J, n, features]."""
+        return states.expand(len(self.output[group]), *states.shape[1:])
+
+    @torch.no_grad()
+    def differentiate(
+        self, pieces: Iterable[tuple[Tensor, Tensor]], group: slice, dtype: torch.dtype
+    ) -> Tensor:
+        """Make the gradient of :meth:`total`, summed over pieces, that of the parameters.
+
+        The hidden layers' is found by hand: autograd would move several times as much memory.
+
+        Args:
+            pieces: states and weights, both as for :meth:`total`.
+            group: the critics that are meant; the gradients of others stay what they are.
+            dtype: what the hidden layers' products are computed in. Gradients are added up in the
+                parameters' own.
+
+        Returns:
+            The sums [J].
+        """
+        for parameter in self.parameters():
+            # Where it is: the first touch of new memory would take longer.
+            _gradient(parameter)[group].zero_()
+        weights, biases = (
+            [p[group].to(dtype) for p in some] for some in (self.weights, self.biases)
+        )
+        # What leads from a layer back to the one before; from the last one by way of the output.
+        back = [*weights[:-1], weights[-1] * self.output[group].to(dtype).unsqueeze(1)]
+        gradients = [
+            (_gradient(weight)[group], _gradient(bias)[group])
+            for weight, bias in zip(self.weights, self.biases, strict=True)
+        ]
+        for states, factors in pieces:
+            with torch.enable_grad():
+                features = self.features(states, group)
+            layers = _run(features.detach().to(dtype), weights, biases)
+            gradient = _run_back(layers, factors.to(dtype).unsqueeze(-1), back, gradients)
+            if features.requires_grad:
+                features.backward(torch.bmm(gradient, back[0].mT).to(features.dtype))
+        return self._pass_output(group, *gradients[-1])
+
+    def _pass_output(self, group: slice, by_weight: Tensor, by_bias: Tensor) -> Tensor:
+        """Bring the output into the gradients of the layer before it; return the scores' sums [J].
+
+        Without it, a unit's parameters times their gradients are the sum of its activations, since
+        leaky ReLU is linear on either side of zero; and this sum is the output's gradient.
+        """
+        weight, bias, output = self.weights[-1][group], self.biases[-1][group], self.output[group]
+        # One critic after the other: small products stay in cache.
+        products = [(w * g).sum(dim=0) for w, g in zip(weight, by_weight, strict=True)]
+        totals = torch.stack(products) + (bias * by_bias).squeeze(1)
+        _gradient(self.output)[group] = totals
+        by_weight.mul_(output.unsqueeze(1))
+        by_bias.mul_(output.unsqueeze(1))
+        return (totals * output).sum(dim=-1)
 
 
 class ImageCritics(VectorCritics):
@@ -102,19 +160,62 @@ class ImageCritics(VectorCritics):
             self.kernel_biases.append(_uniform(*form[:2], fan_in=9 * channels, bound=bound))
         self.width = num_critics * CHANNELS[0] * pixels[0]
 
-    def encode(self, states: Tensor) -> Tensor:
-        """Return the last hidden layer's activations, [J, n, hidden]."""
+    def features(self, states: Tensor, group: slice) -> Tensor:
+        """Return what some critics' hidden layers start from, [J, n, features]."""
+        critics = len(self.output[group])
         # Critics that look at the same images share the first layer's input: one group.
         groups = len(states)
         images = states.transpose(0, 1).flatten(1, 2)
         for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True):
-            images = F.conv2d(
-                images, kernel.flatten(0, 1), bias.flatten(), stride=2, padding=1, groups=groups
-            )
+            kernel, bias = kernel[group].flatten(0, 1), bias[group].flatten()
+            images = F.conv2d(images, kernel, bias, stride=2, padding=1, groups=groups)
             images = F.leaky_relu_(images, LEAKY_SLOPE)
-            groups = self.num_critics
-        encoded = images.reshape(len(images), self.num_critics, -1).transpose(0, 1)
-        return super().encode(encoded)
+            groups = critics
+        return images.reshape(len(images), critics, -1).transpose(0, 1)
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    """Return a parameter's gradient, which is made if there is none."""
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
+    return parameter.grad
+
+
+def _run(features: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> list[Tensor]:
+    """Return the inputs of all layers, and what the last one's leaky ReLU is to be applied to."""
+    layers = [features, torch.baddbmm(biases[0], features, weights[0])]
+    for weight, bias in zip(weights[1:], biases[1:], strict=True):
+        layers.append(torch.baddbmm(bias, F.leaky_relu_(layers[-1], LEAKY_SLOPE), weight))
+    return layers
+
+
+def _run_back(
+    layers: Sequence[Tensor],
+    gradient: Tensor,
+    back: Sequence[Tensor],
+    gradients: Sequence[tuple[Tensor, Tensor]],
+) -> Tensor:
+    """Add to the gradients by weights and biases; return that before the first leaky ReLU.
+
+    Args:
+        layers: what :func:`_run` returned; overwritten.
+        gradient: that by the last layer's activations, which have it in common, [J, n, 1].
+        back: weights that lead from a layer to the one before.
+        gradients: where to add.
+    """
+    for index, (by_weight, by_bias) in reversed(list(enumerate(gradients))):
+        gradient = torch.ops.aten.leaky_relu_backward.grad_input(
+            gradient.expand_as(layers[index + 1]),
+            layers[index + 1],
+            LEAKY_SLOPE,
+            True,
+            grad_input=layers[index + 1],
+        )
+        by_weight.add_(torch.bmm(layers[index].mT, gradient))
+        by_bias.add_(gradient.sum(dim=1, keepdim=True))
+        if index > 0:
+            gradient = torch.bmm(gradient, back[index].mT)
+    return gradient
 
 
 def _uniform(*shape: int, fan_in: int, bound: float) -> nn.Parameter:

@@ -7,7 +7,7 @@ are built by hand.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from omegaconf import MISSING
 from torch import Tensor
@@ -22,6 +22,7 @@ from sipo_trl.measures import (
     StateDistanceMeasure,
     WassersteinMeasure,
 )
+from sipo_trl.measures.wasserstein import Precision
 from sipo_trl.training.run_folder import RunError
 
 
@@ -155,6 +156,9 @@ class WassersteinConfig(MeasureConfig):
     """The most states of each policy that one update looks at; images want few."""
     saturation: float | None = None
     """Distance of a state from which further away pays no more; null for none."""
+    precision: str = "auto"
+    """What the critics learn in: float32, bfloat16, or auto: the latter where it is fast. Rewards
+    are in float32."""
 
     def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> WassersteinMeasure:
         """The Wasserstein measure, with fresh critics."""
@@ -166,6 +170,7 @@ class WassersteinConfig(MeasureConfig):
             normalize=self.normalize,
             batch_size=self.batch_size,
             saturation=self.saturation,
+            precision=cast("Precision", self.precision),
         )
 
 

@@ -1,8 +1,11 @@
+from functools import partial
+
+import pytest
 import torch
 import torch.nn.functional as F
 from single_critics import image_critic, vector_critic
 
-from sipo_trl.measures.critics import CHANNELS, ImageCritics, VectorCritics
+from sipo_trl.measures.critics import ALL, CHANNELS, ImageCritics, VectorCritics
 
 
 def test_vector_critics_equal_single_networks():
@@ -37,6 +40,23 @@ def test_totals_are_weighted_sums_of_scores():
     torch.testing.assert_close(critics.total(states, weights), expected)
     expected = (critics(states[:1]) * weights[:1]).sum(dim=1)
     torch.testing.assert_close(critics.total(states[:1], weights[:1]), expected)
+
+
+@pytest.mark.parametrize("group", [ALL, slice(1, 3)])
+@pytest.mark.parametrize("kind", ["vectors", "images"])
+def test_gradients_are_those_of_autograd(kind, group):
+    shape = (5,) if kind == "vectors" else (2, 9, 9)
+    make = partial(VectorCritics, 3, 5) if kind == "vectors" else partial(ImageCritics, 3, shape)
+    critics = make(hidden=[16, 8], bound=1.0).double()
+    count = len(range(3)[group])
+    pieces = [(torch.randn(n, 7, *shape), torch.randn(n, 7)) for n in (1, count)]
+    pieces = [(states.double(), weights.double()) for states, weights in pieces]
+    totals = sum(critics.total(*piece, group) for piece in pieces)
+    expected = torch.autograd.grad(totals.sum(), list(critics.parameters()))
+    for _ in range(2):  # the second call starts anew
+        torch.testing.assert_close(critics.differentiate(pieces, group, torch.float64), totals)
+    for parameter, gradient in zip(critics.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
 
 
 def test_parameters_start_within_the_bound_and_differ():

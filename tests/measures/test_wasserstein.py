@@ -8,7 +8,8 @@ from scipy.stats import wasserstein_distance
 from single_critics import image_critic, vector_critic
 
 from sipo_trl.measures import WassersteinMeasure, wasserstein
-from sipo_trl.measures.wasserstein import _spaced
+from sipo_trl.measures.wasserstein import _rounded, _spaced
+from sipo_trl.training.config import WassersteinConfig
 
 
 def train_single(network, states, reference, *, steps, lr, clip):
@@ -70,7 +71,7 @@ def test_parameters_are_clipped_and_there_is_no_output_bias():
 
 def test_the_mean_distance_is_that_of_the_metrics():
     references, states = [torch.randn(50, 3), torch.randn(20, 3) + 3], torch.randn(30, 3) + 1
-    measure = WassersteinMeasure(references, horizon=10)
+    measure = WassersteinMeasure(references, horizon=10, precision="float32")
     for _ in range(5):
         measure.update(states)
     mean = measure.reward(states).mean(dim=0) * 10
@@ -155,6 +156,19 @@ def test_selected_states_are_distinct_and_evenly_spaced(lengths, most, offset):
         assert ((rows.diff() >= int(spacing)) & (rows.diff() <= spacing + 1)).all()
 
 
+def test_rounded_weights_keep_their_sums():
+    weights = torch.cat([torch.full((2, 301), 1 / 301), -torch.full((2, 51), 1 / 51)], dim=1)
+    weights[1, 300:301] = 0
+    low = _rounded(weights, torch.bfloat16)
+    assert low.dtype == torch.bfloat16
+    torch.testing.assert_close(low.float(), weights, rtol=2**-7, atol=0)
+    torch.testing.assert_close(
+        low[:, :301].float().sum(1), weights[:, :301].sum(1), rtol=4e-5, atol=0
+    )
+    assert (weights.bfloat16()[0, :301].float().sum() - 1).abs() > 1e-3  # one by one they do not
+    assert torch.equal(_rounded(weights, torch.float64), weights.double())
+
+
 def test_updates_go_through_all_states_of_a_large_entry(monkeypatch):
     offsets = []
 
@@ -218,3 +232,84 @@ def test_distances_saturate():
 def test_a_saturation_must_be_a_distance():
     with pytest.raises(ValueError, match=r"saturation is 0\.0: give a positive distance"):
         WassersteinMeasure([torch.zeros(9, 1)], saturation=0.0)
+
+
+def test_low_precision_learns_nearly_the_same():
+    # Weights of these numbers of states, rounded one by one, would be too large or too small.
+    references, states = [torch.randn(370, 6), torch.randn(51, 6) - 1], torch.randn(301, 6) + 0.5
+    single, low, apart = (
+        WassersteinMeasure(references, precision=precision)
+        for precision in ("float32", "bfloat16", "bfloat16")
+    )
+    apart.load_state_dict(single.state_dict())
+    for _ in range(100):
+        low.load_state_dict(single.state_dict())
+        results = [measure.update(states)["distance"] for measure in (single, low, apart)]
+    expected, distance, learned = results
+    assert not torch.equal(distance, expected)
+    torch.testing.assert_close(distance, expected, rtol=0.01, atol=0)
+    torch.testing.assert_close(learned, expected, rtol=0.03, atol=0)
+
+
+def test_images_are_told_apart_in_single_precision():
+    references, states = [torch.randn(9, 2, 16, 16)], torch.randn(9, 2, 16, 16) + 1
+    expected = WassersteinMeasure(references, precision="float32")
+    measure = WassersteinMeasure(references, precision="bfloat16")
+    measure.load_state_dict(expected.state_dict())
+    for _ in range(3):
+        distance = measure.update(states)["distance"]
+        assert torch.equal(distance, expected.update(states)["distance"])
+
+
+def test_low_precision_is_that_of_updates_only():
+    references, states = [torch.randn(50, 3), torch.randn(20, 3) + 3], torch.randn(30, 3)
+    low = WassersteinMeasure(references, precision="bfloat16")
+    for _ in range(5):
+        low.update(states)
+    single = WassersteinMeasure(references, precision="float32")
+    single.load_state_dict(low.state_dict())
+    assert all(value.dtype != torch.bfloat16 for value in low.state_dict().values())
+    assert torch.equal(low.reward(states), single.reward(states))
+    mean = single.critics(single.normalizer(references[0])[None])[0].mean()
+    torch.testing.assert_close(low.reference_mean[0], mean, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("precision", ["auto", "bfloat16"])
+def test_double_measures_compute_in_double_precision(precision):
+    references, states = [torch.randn(50, 3).double()], torch.randn(30, 3).double()
+    expected = WassersteinMeasure(references, precision="float32").double()
+    measure = WassersteinMeasure(references, precision=precision).double()
+    measure.load_state_dict(expected.state_dict())
+    for _ in range(5):
+        distance = measure.update(states)["distance"]
+        assert torch.equal(distance, expected.update(states)["distance"])
+    assert torch.equal(measure.reward(states), expected.reward(states))
+
+
+@pytest.mark.parametrize(("native", "same_as"), [(True, "bfloat16"), (False, "float32")])
+def test_the_processor_decides_on_the_precision(monkeypatch, native, same_as):
+    monkeypatch.setattr(wasserstein, "_computes_bfloat16", lambda device: native)
+    references, states = [torch.randn(50, 3)], torch.randn(30, 3)
+    expected = WassersteinMeasure(references, precision=same_as)
+    measure = WassersteinMeasure(references)
+    measure.load_state_dict(expected.state_dict())
+    for _ in range(2):
+        distance = measure.update(states)["distance"]
+        assert torch.equal(distance, expected.update(states)["distance"])
+
+
+def test_low_precision_on_the_meta_device():
+    measure = WassersteinMeasure([torch.randn(50, 3)], precision="bfloat16").to("meta")
+    assert measure.update(torch.randn(30, 3, device="meta"))["distance"].is_meta
+
+
+def test_precisions_are_named():
+    with pytest.raises(
+        ValueError, match="precision is 'half': choose one of float32, bfloat16, au"
+    ):
+        WassersteinMeasure([torch.zeros(9, 1)], precision="half")
+
+
+def test_the_settings_say_the_precision():
+    config = WassersteinConfig(delta=0.1, precision="float32")
+    assert config.make([torch.zeros(9, 1)], horizon=1).precision == "float32"
