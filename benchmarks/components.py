@@ -18,6 +18,7 @@ from benchmarks.timing import check_equal, compare, in_turns, make_row
 from benchmarks.updates import growth
 from sipo_trl.archive import Archive
 from sipo_trl.measures import RBFMeasure, WassersteinMeasure
+from sipo_trl.measures.wasserstein import Precision
 from sipo_trl.models import MaskedGRU
 from sipo_trl.objectives import MultiHeadGAE
 
@@ -36,6 +37,9 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from rbf_memory()
     for batch in (16, 32, 64, 256, 4000):
         yield critics_speed(batch, rounds=rounds)
+    for batch in (256, 4000):
+        yield critics_speed(batch, rounds=rounds, precision="float32", most_ratio=None)
+        yield critics_speed(batch, rounds=rounds, autocast=True, most_ratio=None)
     yield gae_speed(rounds=rounds)
     for steps in (10, 100):
         yield gru_speed(steps, rounds=rounds)
@@ -105,13 +109,32 @@ def rbf_memory(
 
 
 def critics_speed(
-    batch: int, *, rounds: int, critics: int = 9, features: int = 72, check_updates: int = 3
+    batch: int,
+    *,
+    rounds: int,
+    precision: Precision = "auto",
+    autocast: bool = False,
+    most_ratio: float | None = 1 / 1.8,
+    critics: int = 9,
+    features: int = 72,
+    check_updates: int = 3,
 ) -> Row:
-    """Compare one update of all Wasserstein critics with one of each in a loop."""
+    """Compare one update of all Wasserstein critics with one of each in a loop.
+
+    Args:
+        batch: number of states of either side.
+        rounds: how often to measure.
+        precision: what ours computes products in.
+        autocast: whether the peer's products are in bfloat16; otherwise they are in float32.
+        most_ratio: the greatest ratio of ours by theirs that is good enough.
+        critics: their number.
+        features: those of a state.
+        check_updates: how many updates must give the same numbers before anything is timed.
+    """
     what = f"update of {critics} critics, {batch} + {batch} states of {features} features"
     states = torch.randn(batch, features)
     references = [torch.randn(batch, features) + 0.1 * j for j in range(critics)]
-    measure = WassersteinMeasure(references, normalize=False)
+    measure = WassersteinMeasure(references, normalize=False, precision=precision)
     # RMSprop turns the rounding error of a vanishing gradient into a full step, so that only
     # float64 tells a difference from noise.
     precise = WassersteinMeasure(references, normalize=False).double()
@@ -122,13 +145,19 @@ def critics_speed(
     ours, theirs = precise.reward(states.double()), peer.reward(states.double())
     check_equal(what, ours, theirs, rtol=1e-6, atol=1e-9)
     peer = ModuleCritics(measure)
+
+    def run_peer() -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            return peer.update(states)
+
+    loop = f"{critics} modules with RMSprop, in a loop"
     return compare(
-        what,
+        f"{what}, products in {str(measure.product_dtype).removeprefix('torch.')}",
         lambda: measure.update(states),
-        f"{critics} modules with RMSprop, in a loop",
-        lambda: peer.update(states),
+        f"{loop}, autocast to bfloat16" if autocast else f"{loop}, in float32",
+        run_peer,
         rounds=rounds,
-        most_ratio=1 / 1.8,
+        most_ratio=most_ratio,
     )
 
 

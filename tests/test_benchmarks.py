@@ -52,6 +52,15 @@ def test_pieces_agree_with_their_peers_and_give_rows(piece):
     assert all(line.most_ratio is not None for line in rows)
 
 
+@pytest.mark.parametrize("options", [{"precision": "float32"}, {"autocast": True}])
+def test_critics_are_compared_in_the_same_precision_too(options):
+    sizes = {"rounds": 2, "critics": 3, "features": 5}
+    line = components.critics_speed(8, **sizes, **options, most_ratio=None)
+    assert_well_formed([line])
+    assert line.most_ratio is None
+    assert ("products in float32" in line.what) == ("in float32" in line.peer)
+
+
 class ForgetfulGRU(MaskedGRU):
     def _run(self, features, hidden, is_init, time):
         return super()._run(features, hidden, torch.ones_like(is_init), time)
