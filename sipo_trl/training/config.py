@@ -7,7 +7,7 @@ are built by hand.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from omegaconf import MISSING
 from torch import Tensor
@@ -54,6 +54,11 @@ class NetworkConfig:
 PRECISIONS = ("float32", "bfloat16")
 
 
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}: choose one of {', '.join(choices)}")
+
+
 @dataclass
 class PPOConfig:
     """One policy-gradient update; the defaults are the paper's common ones."""
@@ -95,10 +100,7 @@ class PPOConfig:
     instructions for it (a GPU, AVX-512-BF16, AMX). Weights stay in float32."""
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise ValueError(
-                f"ppo.precision is {self.precision!r}: choose one of {', '.join(PRECISIONS)}"
-            )
+        _check_choice("ppo.precision", self.precision, PRECISIONS)
 
 
 @dataclass
@@ -159,6 +161,9 @@ class WassersteinConfig(MeasureConfig):
     precision: str = "auto"
     """What the critics learn in: float32, bfloat16, or auto: the latter where it is fast. Rewards
     are in float32."""
+
+    def __post_init__(self) -> None:
+        _check_choice("measure.precision", self.precision, get_args(Precision))
 
     def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> WassersteinMeasure:
         """The Wasserstein measure, with fresh critics."""

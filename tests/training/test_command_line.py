@@ -100,6 +100,8 @@ def test_nobody_has_to_know_about_the_plus(compose) -> None:
         (["seed"], "seed cannot be read as name=value: put quotes around"),
         (["ppo.discount=[1"], "ppo.discount=[1 cannot be read as name=value: put quotes around"),
         (["seed=0,1"], "seed=0,1 is more than one value: add --multirun to run one after the"),
+        (["ppo.precision=half"], "ppo.precision is 'half': choose one of float32, bfloat16."),
+        (["measure=wd", "measure.precision=half"], "choose one of float32, bfloat16, auto."),
         (["resume=nowhere"], "A run goes on with its own settings: leave out env, or start a new"),
         (
             ["collector.num_envs=7", "collector.frames_per_batch=80"],
