@@ -191,9 +191,7 @@ class Learner:
     def _improve(self, batch: TensorDictBase) -> TensorDict:
         """The PPO epochs; returns the means of their losses."""
         steps = []
-        # Without it the backward pass would leave the compiled graph.
-        traced = torch._dynamo.config.patch(trace_autograd_ops=True)
-        with set_recurrent_mode(self.recurrent), traced:
+        with set_recurrent_mode(self.recurrent):
             for minibatch in self._minibatches(batch):
                 losses, gradients = self._step(minibatch)
                 for parameter, gradient in zip(chain(*self.parameters), gradients, strict=True):
@@ -251,8 +249,11 @@ def _compiled(step: Step) -> Step:
     In a learner's life nothing changes about it but the shape of minibatches. Looking at everything
     else whenever it is called would take a tenth of a small update.
     """
-    return torch.compile(  # type: ignore[call-overload]  # does not know `isolate_recompiles`
+    compiled = torch.compile(  # type: ignore[call-overload]  # does not know `isolate_recompiles`
         step,
         isolate_recompiles=True,  # another learner's step has other constants
         options={"guard_filter_fn": torch.compiler.keep_tensor_guards_unsafe},
     )
+    # Without it the backward pass would leave the graph.
+    traced: Step = torch._dynamo.config.patch(trace_autograd_ops=True)(compiled)
+    return traced
