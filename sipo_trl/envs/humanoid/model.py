@@ -29,11 +29,8 @@ def humanoid_model() -> mujoco.MjModel:
     # The file allows the solver one iteration, for accelerators; at this time step the body
     # explodes with less than five. It stops by itself when it has converged.
     spec.option.iterations, spec.option.ls_iterations = 100, 50
-    off = mujoco.mjtDisableBit
     # A body that breaks down is the environment's business: MuJoCo would silently start it anew.
-    spec.option.disableflags |= off.mjDSBL_AUTORESET
-    # What pays for scenes of many bodies; without it a step takes a twentieth less.
-    spec.option.disableflags |= off.mjDSBL_ISLAND | off.mjDSBL_MIDPHASE
+    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
     for geom in spec.geoms:
         # In the file only the feet touch the floor: the body would kneel through it.
         geom.conaffinity = int(geom.name != "floor")
