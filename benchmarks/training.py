@@ -50,10 +50,12 @@ def against_one_environment(
 ) -> Iterator[Row]:
     """Compare collecting and learning from one batch with the way of the published script."""
     ours = {name: make_attempt(0, envs, frames, precision=name) for name in PRECISIONS}
-    plain = PlainLoop(make_attempt(0, 1, frames), frames)
-    baseline = make_baseline(plain.env, frames)
+    plain = PlainLoop(make_attempt(0, 1, frames, compile=False, precision="float32"), frames)
+    lean = PlainLoop(make_attempt(0, 1, frames), frames)
+    baseline = make_baseline(lean.env, frames)
     peers: dict[str, Call] = {
-        "a lean loop over one environment, our update in bfloat16": plain.step,
+        "a plain loop over one environment, our update as it is by default": plain.step,
+        "the same loop, our update compiled and in bfloat16": lean.step,
         "Stable-Baselines3, one environment, the same batch and passes": lambda: baseline.learn(
             frames, reset_num_timesteps=False
         ),
@@ -93,7 +95,9 @@ def itr_against_pbt(*, rounds: int, envs: int = ENVS, frames: int = FRAMES) -> R
     return row
 
 
-def make_config(envs: int, frames: int, precision: str = "bfloat16") -> ITRConfig:
+def make_config(
+    envs: int, frames: int, *, compile: bool = True, precision: str = "bfloat16"
+) -> ITRConfig:
     """2-D navigation with the paper's update: ten passes over a whole batch."""
     return ITRConfig(
         env=NavigationConfig(),
@@ -102,7 +106,7 @@ def make_config(envs: int, frames: int, precision: str = "bfloat16") -> ITRConfi
         collector=CollectorConfig(num_envs=envs, frames_per_batch=frames),
         network=NetworkConfig(distribution="normal"),
         ppo=PPOConfig(
-            discount=0.997, entropy=0.0, actor_lr=3e-4, compile=True, precision=precision
+            discount=0.997, entropy=0.0, actor_lr=3e-4, compile=compile, precision=precision
         ),
         budget=BudgetConfig(name="full", frames=320_000),
         iterations=POLICIES,
@@ -124,9 +128,9 @@ def make_baseline(env: "OneNavigation", frames: int) -> PPO:
     )
 
 
-def make_attempt(archived: int, envs: int, frames: int, *, precision: str = "bfloat16") -> Attempt:
+def make_attempt(archived: int, envs: int, frames: int, **update: Any) -> Attempt:
     """Make a learner against so many archived policies."""
-    config = make_config(envs, frames, precision)
+    config = make_config(envs, frames, **update)
     torch.manual_seed(0)
     measure = FinalStateMeasure([torch.rand(1, 2) for _ in range(archived)], radius=0.4)
     return Attempt(config, config.env.make(envs, seed=0), measure)

@@ -99,7 +99,18 @@ class EnvConfig(ABC):
             seed: decides the world, and the course of environments that draw.
             device: where the copies live.
         """
-        env = self.make_single(num_envs, seed=seed, device=device)
+        return self._stacked(self.make_single(num_envs, seed=seed, device=device))
+
+    def make_practice(
+        self, num_envs: int, *, seed: int, device: torch.device | str = "cpu"
+    ) -> EnvBase:
+        """What policies learn in: the task itself, unless there are easier starts to learn from.
+
+        The arguments are those of :meth:`make`.
+        """
+        return self.make(num_envs, seed=seed, device=device)
+
+    def _stacked(self, env: EnvBase) -> EnvBase:
         if self.stack == 1:
             return env
         return TransformedEnv(env, CatFrames(self.stack, dim=-1, in_keys=["diversity_state"]))
@@ -300,12 +311,27 @@ class FootballConfig(EnvConfig):
     """Steps of the engine per action: more reach the goal with fewer decisions."""
     workers: int | None = None
     """How many processes play; null for one per core."""
+    practice: float = 0.0
+    """The share of episodes that begin with an attack under way while a policy learns. They count
+    for nothing else: no figure, no distance, no archive."""
 
     def __post_init__(self) -> None:
         self.horizon = -(-HORIZON // self.frame_skip)
 
     def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> FootballEnv:
         """Copies whose episodes take a course that the seed decides."""
+        return self._make_matches(num_envs, seed=seed, device=device, practice=0.0)
+
+    def make_practice(
+        self, num_envs: int, *, seed: int, device: torch.device | str = "cpu"
+    ) -> EnvBase:
+        """The same, of which some begin with an attack under way."""
+        matches = self._make_matches(num_envs, seed=seed, device=device, practice=self.practice)
+        return self._stacked(matches)
+
+    def _make_matches(
+        self, num_envs: int, *, seed: int, device: torch.device | str, practice: float
+    ) -> FootballEnv:
         return FootballEnv(
             self.scenario,
             batch_size=[num_envs],
@@ -314,6 +340,7 @@ class FootballConfig(EnvConfig):
             device=device,
             frame_skip=self.frame_skip,
             diversity=cast("Diversity", self.diversity),
+            practice=practice,
         )
 
 

@@ -311,11 +311,13 @@ class ITRConfig:
         """The environment, or one sentence for what is missing or set wrong.
 
         Args:
-            num_envs: number of copies; as many as a batch is collected with if ``None``.
+            num_envs: number of copies to be judged in; if ``None``, those to learn in.
         """
-        device = self.collector.device
+        where: dict[str, Any] = {"seed": self.seed, "device": self.collector.device}
         try:
-            return self.env.make(num_envs or self.collector.num_envs, seed=self.seed, device=device)
+            if num_envs is None:
+                return self.env.make_practice(self.collector.num_envs, **where)
+            return self.env.make(num_envs, **where)
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             raise RunError(str(error)) from error
 

@@ -160,10 +160,12 @@ class Learner:
         done = following["done"]
         rewards = torch.cat([following["reward"], following["intrinsic_reward"]], -1)
         returns = self.returns(rewards, done)
-        success, lost = (
-            following.get(key, default=torch.zeros_like(done)) for key in ("success", "lost")
+        success, lost, practice = (
+            following.get(key, default=torch.zeros_like(done))
+            for key in ("success", "lost", "practice")
         )
-        ended = done & ~lost  # an engine that broke down says nothing about the policy
+        # An engine that broke down says nothing about the policy, nor does an easier start.
+        ended = done & ~lost & ~practice
         finished = finished_mean(returns, ended)
         good = self.multipliers.satisfied(returns[..., 1:]).all(-1, keepdim=True)
         good &= returns[..., :1] >= self.solved

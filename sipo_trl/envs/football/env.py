@@ -39,7 +39,8 @@ class FootballEnv(EnvBase):
     that an episode that is won returns 2. The keys are ``("agents", "observation")``
     [N, A, 115] (simple115v2), ``("agents", "action")`` [N, A] (19 choices), and at the root
     ``diversity_state``, ``position`` [N, A, 2], ``ball`` [N, 3], ``reward``, ``terminated``,
-    ``truncated`` (after 401 steps of the engine), ``done``, ``success`` (a goal) and ``lost``.
+    ``truncated`` (after 401 steps of the engine), ``done``, ``success`` (a goal), ``lost`` and
+    ``practice``.
     After a goal the observation is that of the following kick-off, as gfootball wants it; the
     diversity state, positions and ball are those of the goal itself.
 
@@ -63,6 +64,8 @@ class FootballEnv(EnvBase):
         diversity: what ``diversity_state`` is: ``"attackers"``: positions and velocities of the
             agents and the ball [4A + 6]; ``"full"``: an observation [115]; ``"random"``: attackers
             and as many random numbers; ``"state_action"``: attackers and one-hot actions.
+        practice: the share of episodes that begin with an attack under way, nearer to the goal; they
+            are marked as ``practice``, since they are not the task.
         timeout: seconds after which an engine that makes no progress counts as hanging.
 
     Raises:
@@ -90,10 +93,11 @@ class FootballEnv(EnvBase):
         device: torch.device | str | None = None,
         frame_skip: int = 1,
         diversity: Diversity = "attackers",
+        practice: float = 0.0,
         timeout: float = 60.0,
     ) -> None:
         shape = torch.Size(batch_size)
-        _check(scenario, shape, frame_skip, diversity)
+        _check(scenario, shape, frame_skip, diversity, practice)
         super().__init__(batch_size=shape, device=torch.device(device or "cpu"))
         self.scenario, self.frame_skip, self.diversity = scenario, frame_skip, diversity
         self.agents = SCENARIOS[scenario].agents
@@ -111,7 +115,7 @@ class FootballEnv(EnvBase):
             copies=count,
             workers=workers or all_cores(),
             layout={**layout(self.agents), **START},
-            options={"scenario": scenario, "frame_skip": frame_skip},
+            options={"scenario": scenario, "frame_skip": frame_skip, "practice": practice},
             timeout=timeout,
             roaming=True,
         )
@@ -183,6 +187,7 @@ class FootballEnv(EnvBase):
             "done": terminated | truncated,
             "success": shared["success"] & ~self._lost,
             "lost": self._lost,
+            "practice": shared["practice"],
         }
         report = {
             "agents": TensorDict({"observation": observation}, observation.shape[:-1]),
@@ -237,7 +242,9 @@ class FootballEnv(EnvBase):
         super().close(**options)
 
 
-def _check(scenario: str, shape: torch.Size, frame_skip: int, diversity: str) -> None:
+def _check(
+    scenario: str, shape: torch.Size, frame_skip: int, diversity: str, practice: float
+) -> None:
     if scenario not in SCENARIOS:
         raise ValueError(f"scenario is {scenario!r}: choose from {', '.join(SCENARIOS)}.")
     if diversity not in get_args(Diversity):
@@ -247,5 +254,7 @@ def _check(scenario: str, shape: torch.Size, frame_skip: int, diversity: str) ->
         raise ValueError(f"batch_size is {list(shape)}: give the number of copies, as [N].")
     if frame_skip < 1:
         raise ValueError(f"frame_skip is {frame_skip}: give the number of steps, at least 1.")
+    if not 0 <= practice <= 1:
+        raise ValueError(f"practice is {practice}: give a share of the episodes, from 0 to 1.")
     if find_spec("gfootball_engine") is None:
         raise ImportError("gfootball is not installed: run `make football`, which compiles it.")

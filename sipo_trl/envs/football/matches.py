@@ -46,6 +46,9 @@ ACTIVE = slice(97, 108)
 CHECKPOINTS, CHECKPOINT_REWARD = 10, 0.1
 STATE_BYTES = 2**18
 """Room for a saved match: 3 against 1 takes 60 kB."""
+FIRST_BALL = slice(2524, 2536)
+"""Where a saved match says where the ball first lay. Nothing depends on it any more, but an engine
+takes only matches that began where the last one did that it has started itself."""
 
 
 START = {
@@ -62,7 +65,8 @@ def layout(agents: int) -> dict[str, tuple[str, tuple[int, ...]]]:
 
     ``state`` (of which ``length`` bytes count), ``checkpoints`` and ``owner`` are the match
     itself; ``seed`` is that of the next episode. After a goal the ``observation`` is of the
-    kick-off that follows, as gfootball wants it; the ``scene`` is that of the goal itself.
+    kick-off that follows, as gfootball wants it; the ``scene`` is that of the goal itself. In
+    ``practice`` the episode has begun elsewhere than the scenario says.
     """
     return {
         "action": ("i8", (agents,)),
@@ -77,6 +81,7 @@ def layout(agents: int) -> dict[str, tuple[str, tuple[int, ...]]]:
         "terminated": ("?", ()),
         "truncated": ("?", ()),
         "success": ("?", ()),
+        "practice": ("?", ()),
     }
 
 
@@ -89,6 +94,7 @@ class Matches:
     Keyword Args:
         scenario: one of :data:`~sipo_trl.envs.football.SCENARIOS`.
         frame_skip: steps of the engine per action.
+        practice: the share of episodes that begin with an attack under way.
         size: width and height of the engine's pictures; ``None`` for an engine that draws none.
     """
 
@@ -98,11 +104,13 @@ class Matches:
         *,
         scenario: str,
         frame_skip: int,
+        practice: float = 0.0,
         size: tuple[int, int] | None = None,
     ) -> None:
         import gfootball_engine as engine
 
         self.arrays, self.scenario, self.frame_skip = arrays, SCENARIOS[scenario], frame_skip
+        self.practice = practice
         self._library = engine
         self._actions = [getattr(engine.e_BackendAction, name) for name in ACTIONS]
         self._engine = engine.GameEnv()
@@ -140,15 +148,18 @@ class Matches:
         else:
             state, observation = self._begin(int(arrays["seed"][copy]))
         self._keep(copy, state)
+        practice = self._start(int(arrays["seed"][copy])) != self.scenario
+        arrays["practice"][copy] = practice
         arrays["observation"][copy] = arrays["scene"][copy] = observation
-        arrays["checkpoints"][copy] = 0
+        # Or else to pass the ball near the goal would pay as much as to try for it.
+        arrays["checkpoints"][copy] = CHECKPOINTS if practice else 0
         arrays["owner"][copy] = -1
         for name in ("reward", "terminated", "truncated", "success"):
             arrays[name][copy] = 0
 
     def _step(self, copy: int) -> None:
         arrays, engine = self.arrays, self._engine
-        engine.set_state(arrays["state"][copy, : arrays["length"][copy]].tobytes())
+        self._load(copy)
         for agent, action in enumerate(arrays["action"][copy].tolist()):
             engine.perform_action(self._actions[action], True, agent)
         reward, terminated, truncated = 0.0, False, False
@@ -164,7 +175,7 @@ class Matches:
         arrays["terminated"][copy] = terminated
         arrays["truncated"][copy] = truncated
         arrays["success"][copy] = info.left_goals > 0
-        self._keep(copy, np.frombuffer(engine.get_state(b""), np.uint8))
+        self._keep(copy, self._saved())
 
     def _prepared(self, copy: int) -> bool:
         arrays = self.arrays
@@ -183,18 +194,35 @@ class Matches:
 
     def _begin(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """The engine's state at the start of an episode, and what is seen."""
-        engine = self._engine
-        engine.reset(_configuration(self._library, self.scenario, seed), False)
+        engine, start = self._engine, self._start(seed)
+        engine.reset(_configuration(self._library, start, seed), False)
+        self._first_ball = self._saved()[FIRST_BALL]
         info = engine.get_info()
         while not info.is_in_play:
             engine.step()
             info = engine.get_info()
         observation = np.asarray(_observe(info), np.float32)
-        return np.frombuffer(engine.get_state(b""), np.uint8), observation
+        return self._saved(), observation
+
+    def _saved(self) -> np.ndarray:
+        return np.frombuffer(self._engine.get_state(b""), np.uint8)
+
+    def _start(self, seed: int) -> Scenario:
+        """Who stands where when the episode of a seed begins."""
+        generator = np.random.default_rng(seed)
+        practising = generator.uniform() < self.practice
+        return self.scenario.attack(generator) if practising else self.scenario
+
+    def _load(self, copy: int) -> None:
+        """Puts a match into the engine."""
+        state = self.arrays["state"][copy, : self.arrays["length"][copy]].copy()
+        state[FIRST_BALL] = self._first_ball
+        self._engine.set_state(state.tobytes())
 
     def _keep(self, copy: int, state: np.ndarray) -> None:
         self.arrays["length"][copy] = len(state)
         self.arrays["state"][copy, : len(state)] = state
+        self.arrays["state"][copy, FIRST_BALL] = 0  # whatever the engine has started last
 
     def _advance(self) -> tuple[Any, Any]:
         """One step: what followed at once, and what followed when the ball was in play again."""

@@ -36,8 +36,7 @@ class Pictures(Matches):
 
     def run(self, command: int, copy: int) -> None:
         """Draws one match."""
-        state = self.arrays["state"][copy, : self.arrays["length"][copy]]
-        self._engine.set_state(state.tobytes())
+        self._load(copy)
         # The camera of the first picture stands where it was before.
         self._engine.render(False)
         self._engine.render(True)

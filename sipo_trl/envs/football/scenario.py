@@ -4,7 +4,9 @@ They are gfootball's own of the same names, with one difference: the keeper cann
 With it, the engine would choose anew which players the agents control, in the midst of play.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 Place = tuple[float, float, str]
 """Where a player starts, on a pitch from -1 to 1 and from -0.42 to 0.42, and the player's role."""
@@ -13,6 +15,8 @@ DURATION = 400
 """The engine's time limit."""
 HORIZON = 1 + DURATION
 """Steps of the engine after which an episode is truncated: it gives the first the number 0."""
+NEAREST = 0.9
+"""How near to the goal line, which is at 1, an attack may begin."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,34 @@ class Scenario:
     def agents(self) -> int:
         """How many players are controlled: all but the keeper."""
         return len(self.left) - 1
+
+    def attack(self, generator: np.random.Generator) -> "Scenario":
+        """The same with an attack under way: nearer to the goal, and any forward has the ball.
+
+        Args:
+            generator: decides how near, and who has the ball.
+
+        Examples:
+            >>> scenario = SCENARIOS["academy_3_vs_1_with_keeper"]
+            >>> nearer = scenario.attack(np.random.default_rng(0))
+            >>> nearer.ball[0] > scenario.ball[0], nearer.right == scenario.right
+            (True, True)
+        """
+        forwards = [place for place in self.left[1:] if place[0] > 0]
+        x, y, _ = forwards[generator.integers(len(forwards))]
+        shift = generator.uniform() * max(0.0, NEAREST - x)
+        width = generator.uniform(0.3, 1.0)
+
+        def move(place: Place) -> Place:
+            if place not in forwards:
+                return place
+            return min(place[0] + shift, NEAREST), place[1] * width, place[2]
+
+        return replace(
+            self,
+            ball=(min(x + shift, NEAREST) + 0.02, y * width),
+            left=tuple(move(place) for place in self.left),
+        )
 
 
 SCENARIOS: dict[str, Scenario] = {

@@ -54,6 +54,7 @@ def set_football_specs(env: EnvBase, *, agents: int, diversity: int) -> None:
         ball=Unbounded((*shape, 3), device=device),
         success=flag_spec(env),
         lost=flag_spec(env),
+        practice=flag_spec(env),
         shape=shape,
         device=device,
     )
