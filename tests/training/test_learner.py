@@ -87,6 +87,19 @@ def test_lost_episodes_count_as_nothing_else() -> None:
     assert metrics["episodes"] == expected["episodes"] - first.sum()
 
 
+def test_practice_is_learned_from_but_counts_for_nothing() -> None:
+    torch.manual_seed(0)
+    learner = make_learner()
+    batch = collect(learner, steps=30)
+    before = [parameter.clone() for parameter in learner.actor.parameters()]
+    batch["next", "practice"] = torch.ones_like(batch["next", "done"])
+    metrics = learner.update(batch)
+    assert metrics["episodes"] == 0
+    assert metrics["distance"].isnan().all()
+    changed = [(a != b).any() for a, b in zip(before, learner.actor.parameters(), strict=True)]
+    assert any(changed)
+
+
 def test_good_episodes_solve_the_task_within_all_constraints() -> None:
     learner = make_learner()
     learner.solved = 0.5

@@ -186,6 +186,35 @@ def test_skipped_frames_add_up(make, actions) -> None:
     assert skipping.horizon == 134
 
 
+def test_attacks_to_practise_begin_nearer_to_the_goal(make, actions) -> None:
+    task, attack = make().reset(), make(practice=1.0).reset()
+    assert not task["practice"].any()
+    assert attack["practice"].all()
+    assert (attack["ball"][:, 0] > task["ball"][:, 0]).all()
+    assert (attack["position"][..., 0] >= task["position"][..., 0] - 1e-3).all()
+    near = (attack["position"] - attack["ball"][:, None, :2]).norm(dim=-1).argmin(-1)
+    assert len(near.unique()) > 1  # not always the same player has the ball
+
+
+def test_matches_that_began_elsewhere_share_an_engine(make, actions) -> None:
+    env, alone, other = (make(practice=0.5, workers=workers) for workers in (2, 1, 1))
+    steps, _ = advance(env, env.reset(), actions)
+    assert 0 < steps["practice"].float().mean() < 1
+    again, data = advance(alone, alone.reset(), actions[:7])
+    assert equal(again, steps[:7])
+    other.load_state_dict(alone.state_dict())
+    restored, _ = advance(other, data, actions[7:])
+    assert equal(restored, steps[7:])
+
+
+def test_an_attack_to_practise_pays_the_goal_alone(make) -> None:
+    env = make(practice=1.0, batch_size=[8], frame_skip=4)
+    data, shot = env.reset(), torch.full((8, 3), 12)
+    steps, _ = advance(env, data, [shot] * 20)
+    assert set(steps["reward"].unique().tolist()) <= {-1.0, 0.0, 1.0}
+    assert steps["success"].any()
+
+
 def test_a_match_that_breaks_the_engine_is_lost_and_no_other(make, actions) -> None:
     env, sound = make(), make()
     _, data = advance(env, env.reset(), actions[:6])
@@ -229,6 +258,8 @@ def test_mistakes_are_named() -> None:
         FootballEnv(batch_size=[])
     with pytest.raises(ValueError, match="frame_skip is 0"):
         FootballEnv(batch_size=[1], frame_skip=0)
+    with pytest.raises(ValueError, match="practice is 1.5"):
+        FootballEnv(batch_size=[1], practice=1.5)
 
 
 def test_a_missing_engine_is_named(monkeypatch) -> None:
@@ -247,3 +278,11 @@ def test_the_settings_make_it(name) -> None:
     assert data["diversity_state"].shape == (1, 2, size)
     assert all(key in data["next"].keys() for key in config.columns)
     env.close()
+
+
+def test_only_who_learns_practises() -> None:
+    config = ENVS["football_3v1"](workers=1, practice=1.0)
+    task, practice = config.make(1, seed=0), config.make_practice(1, seed=0)
+    assert [env.reset()["practice"].item() for env in (task, practice)] == [False, True]
+    for env in (task, practice):
+        env.close()
