@@ -34,31 +34,58 @@ PREPARATION = 5.0
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Measure everything at the sizes of ``docs/benchmarks.md``."""
-    yield from collection(64, frames=10, rounds=3 if quick else 11)
+    rounds = 3 if quick else 11
+    yield against_engine(64, frames=10, frame_skip=1, rounds=rounds)
+    yield against_engine(64, frames=10, frame_skip=4, rounds=rounds)
+    yield against_wrappers(64, frames=10, rounds=rounds)
 
 
-def collection(envs: int, *, frames: int, rounds: int) -> Iterator[Row]:
-    """Compare the collection of a batch with the limit and with TorchRL's way."""
+def against_engine(envs: int, *, frames: int, frame_skip: int, rounds: int) -> Row:
+    """Compare the collection of a batch with as many steps of the engine alone."""
     workers = min(all_cores(), envs)
-    env = FootballEnv(SCENARIO, batch_size=[envs], seed=0, workers=workers)
+    env = ready(envs, frame_skip=frame_skip, workers=workers)
+    bare, limit = bare_engines(envs, frames=frames * frame_skip, workers=workers)
+    calls = {"ours": collect(env, recurrent_team(env), frames=frames), "limit": limit}
+    times = in_turns(calls, rounds=rounds, clock=time.perf_counter)
+    env.close()
+    bare.close()
+    return make_row(
+        f"{frames} decisions, each of {frame_skip} steps, in {envs} matches by a recurrent team",
+        times["ours"],
+        f"the engine alone, in {workers} processes",
+        times["limit"],
+        most_ratio=1 / 0.8,
+    )
+
+
+def against_wrappers(envs: int, *, frames: int, rounds: int) -> Row:
+    """Compare the collection of a batch with TorchRL's way."""
+    workers = min(all_cores(), envs)
+    env = ready(envs, frame_skip=1, workers=workers)
     policy = recurrent_team(env)
-    bare, limit = bare_engines(envs, frames=frames, workers=workers)
     wrapped = ParallelEnv(workers, lambda: SerialEnv(envs // workers, WrappedFootball))
-    env.reset()
-    time.sleep(PREPARATION)
     calls = {
         "ours": collect(env, policy, frames=frames),
-        "limit": limit,
         "theirs": collect(wrapped, policy, frames=frames),
     }
     times = in_turns(calls, rounds=rounds, clock=time.perf_counter)
-    for closing in (env, bare, wrapped):
-        closing.close()
-    what = f"{frames} steps of {envs} matches, with a recurrent team"
-    limit_name = f"the engine alone, in {workers} processes"
-    yield make_row(what, times["ours"], limit_name, times["limit"], most_ratio=1 / 0.8)
-    peer = "gfootball's wrappers in TorchRL's ParallelEnv"
-    yield make_row(what, times["ours"], peer, times["theirs"], most_ratio=1 / 1.5)
+    env.close()
+    wrapped.close()
+    return make_row(
+        f"{frames} decisions, each of 1 step, in {envs} matches by a recurrent team",
+        times["ours"],
+        "gfootball's wrappers in TorchRL's ParallelEnv",
+        times["theirs"],
+        most_ratio=1 / 1.5,
+    )
+
+
+def ready(envs: int, *, frame_skip: int, workers: int) -> FootballEnv:
+    """Make an environment whose workers have prepared what is prepared but once."""
+    env = FootballEnv(SCENARIO, batch_size=[envs], seed=0, workers=workers, frame_skip=frame_skip)
+    env.reset()
+    time.sleep(PREPARATION)
+    return env
 
 
 def recurrent_team(env: EnvBase) -> TensorDictModuleBase:

@@ -319,6 +319,9 @@ def test_football_is_compared_with_the_engine_and_its_wrappers(monkeypatch):
     from benchmarks import football
 
     monkeypatch.setattr(football, "PREPARATION", 0)
-    rows = list(football.collection(2, frames=2, rounds=1))
+    rows = [
+        football.against_engine(2, frames=2, frame_skip=2, rounds=1),
+        football.against_wrappers(2, frames=2, rounds=1),
+    ]
     assert_well_formed(rows)
     assert [line.most_ratio for line in rows] == [pytest.approx(1.25), pytest.approx(2 / 3)]
