@@ -50,7 +50,7 @@ def against_one_environment(
 ) -> Iterator[Row]:
     """Compare collecting and learning from one batch with the way of the published script."""
     ours = {name: make_attempt(0, envs, frames, precision=name) for name in PRECISIONS}
-    plain = PlainLoop(make_attempt(0, 1, frames, compile=False, precision="float32"), frames)
+    plain = PlainLoop(make_attempt(0, 1, frames, compiled=False, precision="float32"), frames)
     lean = PlainLoop(make_attempt(0, 1, frames), frames)
     baseline = make_baseline(lean.env, frames)
     peers: dict[str, Call] = {
@@ -96,7 +96,7 @@ def itr_against_pbt(*, rounds: int, envs: int = ENVS, frames: int = FRAMES) -> R
 
 
 def make_config(
-    envs: int, frames: int, *, compile: bool = True, precision: str = "bfloat16"
+    envs: int, frames: int, *, compiled: bool = True, precision: str = "bfloat16"
 ) -> ITRConfig:
     """2-D navigation with the paper's update: ten passes over a whole batch."""
     return ITRConfig(
@@ -106,7 +106,7 @@ def make_config(
         collector=CollectorConfig(num_envs=envs, frames_per_batch=frames),
         network=NetworkConfig(distribution="normal"),
         ppo=PPOConfig(
-            discount=0.997, entropy=0.0, actor_lr=3e-4, compile=compile, precision=precision
+            discount=0.997, entropy=0.0, actor_lr=3e-4, compile=compiled, precision=precision
         ),
         budget=BudgetConfig(name="full", frames=320_000),
         iterations=POLICIES,

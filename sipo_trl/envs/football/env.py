@@ -64,8 +64,8 @@ class FootballEnv(EnvBase):
         diversity: what ``diversity_state`` is: ``"attackers"``: positions and velocities of the
             agents and the ball [4A + 6]; ``"full"``: an observation [115]; ``"random"``: attackers
             and as many random numbers; ``"state_action"``: attackers and one-hot actions.
-        practice: the share of episodes that begin with an attack under way, nearer to the goal; they
-            are marked as ``practice``, since they are not the task.
+        practice: the share of episodes that begin with an attack under way, nearer to the goal;
+            they are marked as ``practice``, since they are not the task.
         timeout: seconds after which an engine that makes no progress counts as hanging.
 
     Raises:

@@ -186,7 +186,7 @@ def test_skipped_frames_add_up(make, actions) -> None:
     assert skipping.horizon == 134
 
 
-def test_attacks_to_practise_begin_nearer_to_the_goal(make, actions) -> None:
+def test_attacks_to_practise_begin_nearer_to_the_goal(make) -> None:
     task, attack = make().reset(), make(practice=1.0).reset()
     assert not task["practice"].any()
     assert attack["practice"].all()
@@ -258,7 +258,7 @@ def test_mistakes_are_named() -> None:
         FootballEnv(batch_size=[])
     with pytest.raises(ValueError, match="frame_skip is 0"):
         FootballEnv(batch_size=[1], frame_skip=0)
-    with pytest.raises(ValueError, match="practice is 1.5"):
+    with pytest.raises(ValueError, match=r"practice is 1\.5"):
         FootballEnv(batch_size=[1], practice=1.5)
 
 
@@ -280,8 +280,9 @@ def test_the_settings_make_it(name) -> None:
     env.close()
 
 
-def test_only_who_learns_practises() -> None:
-    config = ENVS["football_3v1"](workers=1, practice=1.0)
+@pytest.mark.parametrize("name", ["football_3v1", "football_counterattack", "football_corner"])
+def test_only_who_learns_practises(name) -> None:
+    config = ENVS[name](workers=1, practice=1.0)
     task, practice = config.make(1, seed=0), config.make_practice(1, seed=0)
     assert [env.reset()["practice"].item() for env in (task, practice)] == [False, True]
     for env in (task, practice):
