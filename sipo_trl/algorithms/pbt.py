@@ -11,6 +11,7 @@ from tensordict import TensorDictBase
 from torch import Tensor
 from torchrl.envs import EnvBase
 
+from sipo_trl.envs.episodes import without_practice
 from sipo_trl.measures import StateDistanceMeasure
 from sipo_trl.models import Actor
 from sipo_trl.objectives import LagrangeMultipliers
@@ -40,9 +41,11 @@ class LatestStates:
 
     def update(self, member: int, batch: TensorDictBase) -> None:
         """Replaces a member's states by those of its newest batch, if there are any."""
-        states = batch["next", "diversity_state"].flatten(0, 1)
+        steps = batch["next"].select("diversity_state", "done", "practice", strict=False)
+        steps = without_practice(steps).reshape(-1)
+        states = steps["diversity_state"]
         if self.final_only:
-            states = states[batch["next", "done"].flatten()]
+            states = states[steps["done"].squeeze(-1)]
         if len(states):
             stride = -(-len(states) // MAX_REFERENCES)
             self.states[member] = states[::stride].clone()

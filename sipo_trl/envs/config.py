@@ -313,10 +313,15 @@ class FootballConfig(EnvConfig):
     workers: int | None = None
     """How many processes play; null for one per core."""
     practice: float = 0.0
-    """The share of episodes that begin with an attack under way while a policy learns. They count
-    for nothing else: no figure, no distance, no archive."""
+    """The share of episodes that begin with an attack under way while a policy learns, below 1.
+    They count for nothing else: no figure, no distance, no archive."""
 
     def __post_init__(self) -> None:
+        if not 0 <= self.practice < 1:
+            raise ValueError(
+                f"env.practice is {self.practice}: give a share below 1, so that some episodes are "
+                "the task itself"
+            )
         self.horizon = -(-HORIZON // self.frame_skip)
 
     def make_single(self, num_envs: int, *, seed: int, device: torch.device | str) -> FootballEnv:

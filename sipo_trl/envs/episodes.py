@@ -106,6 +106,24 @@ def summarize(
     return Episodes(data, returns, success, lengths)
 
 
+def without_practice(steps: TensorDictBase) -> TensorDictBase:
+    """Those steps that belong to the task; all as they are where nothing else is practised.
+
+    Args:
+        steps: what followed in each step of a batch [B, T].
+
+    Returns:
+        The steps [n] that are not marked as ``practice``, or [B, T].
+
+    Examples:
+        >>> steps = TensorDict({"practice": torch.tensor([[[True], [False]]])}, [1, 2])
+        >>> without_practice(steps).batch_size
+        torch.Size([1])
+    """
+    practice = steps.get("practice", None)
+    return steps if practice is None else steps[~practice.squeeze(-1)]
+
+
 def remembering(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
     """The environment with what a recurrent policy needs to remember; as it is for others."""
     # TorchRL would make every policy's environment tell where episodes begin.

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torchrl.envs import EnvBase
 from torchrl.modules import RunningValueNorm, set_recurrent_mode
 
+from sipo_trl.envs.episodes import without_practice
 from sipo_trl.measures import StateDistanceMeasure
 from sipo_trl.models import make_actor, make_critic, update_norms
 from sipo_trl.objectives import (
@@ -151,7 +152,8 @@ class Learner:
         metrics["multiplier"] = self.multipliers.update(metrics["distance"])
         for network in (self.actor, self.critic):
             update_norms(network, batch)
-        learned = self.distance.measure.update(batch["next", "diversity_state"])
+        states = batch["next"].select("diversity_state", "practice", strict=False)
+        learned = self.distance.measure.update(without_practice(states)["diversity_state"])
         return metrics.update({f"measure_{name}": value for name, value in learned.items()})
 
     def _episodes(self, batch: TensorDictBase) -> tuple[TensorDict, Tensor]:

@@ -100,6 +100,19 @@ def test_practice_is_learned_from_but_counts_for_nothing() -> None:
     assert any(changed)
 
 
+def test_critics_do_not_look_at_practice() -> None:
+    torch.manual_seed(0)
+    learner = make_learner(WassersteinMeasure(REFERENCES))
+    batch = collect(learner)
+    batch["next", "practice"] = torch.rand_like(batch["next", "reward"]) < 0.5
+    alone = WassersteinMeasure(REFERENCES)
+    alone.load_state_dict(learner.distance.measure.state_dict())
+    alone.update(batch["next", "diversity_state"][~batch["next", "practice"].squeeze(-1)])
+    learner.update(batch)
+    for name, value in learner.distance.measure.state_dict().items():
+        assert torch.equal(value, alone.state_dict()[name])
+
+
 def test_good_episodes_solve_the_task_within_all_constraints() -> None:
     learner = make_learner()
     learner.solved = 0.5

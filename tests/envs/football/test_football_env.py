@@ -280,9 +280,14 @@ def test_the_settings_make_it(name) -> None:
     env.close()
 
 
+def test_practice_alone_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"env\.practice is 1\.0: give a share below 1"):
+        ENVS["football_3v1"](practice=1.0)
+
+
 @pytest.mark.parametrize("name", ["football_3v1", "football_counterattack", "football_corner"])
 def test_only_who_learns_practises(name) -> None:
-    config = ENVS[name](workers=1, practice=1.0)
+    config = ENVS[name](workers=1, practice=0.9999)
     task, practice = config.make(1, seed=0), config.make_practice(1, seed=0)
     assert [env.reset()["practice"].item() for env in (task, practice)] == [False, True]
     for env in (task, practice):
