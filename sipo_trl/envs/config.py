@@ -307,7 +307,7 @@ class FootballConfig(EnvConfig):
     scenario: str = MISSING
     """What gfootball calls it."""
     diversity: str = "attackers"
-    """What tells policies apart: attackers, ball, full, random or state_action."""
+    """What tells policies apart: attackers, full, random or state_action."""
     frame_skip: int = 1
     """Steps of the engine per action: more reach the goal with fewer decisions."""
     workers: int | None = None

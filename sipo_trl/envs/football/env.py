@@ -62,9 +62,8 @@ class FootballEnv(EnvBase):
         device: where the results go.
         frame_skip: steps of the engine per action; after the first, players go on as they do.
         diversity: what ``diversity_state`` is: ``"attackers"``: positions and velocities of the
-            agents and the ball [4A + 6]; ``"ball"``: those of the ball alone [6]; ``"full"``: an
-            observation [115]; ``"random"``: attackers and as many random numbers;
-            ``"state_action"``: attackers and one-hot actions.
+            agents and the ball [4A + 6]; ``"full"``: an observation [115]; ``"random"``: attackers
+            and as many random numbers; ``"state_action"``: attackers and one-hot actions.
         practice: the share of episodes that begin with an attack under way, nearer to the goal;
             they are marked as ``practice``, since they are not the task.
         timeout: seconds after which an engine that makes no progress counts as hanging.
@@ -204,8 +203,6 @@ class FootballEnv(EnvBase):
     def _diversity_state(self, scene: Tensor) -> Tensor:
         if self.diversity == "full":
             return scene
-        if self.diversity == "ball":
-            return scene[:, BALL]
         field, size = slice(2, 2 + 2 * self.agents), 2 * MOST_PLAYERS
         velocity = slice(field.start + size, field.stop + size)
         state = torch.cat([scene[:, part] for part in (field, velocity, BALL)], -1)

@@ -1,6 +1,6 @@
 """What a football environment promises to report."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 from torchrl.data import Categorical, Composite, Unbounded
 from torchrl.envs import EnvBase
@@ -8,20 +8,19 @@ from torchrl.envs import EnvBase
 from sipo_trl.envs.football.matches import ACTIONS, OBSERVATIONS
 from sipo_trl.envs.specs import flag_spec, set_reward_and_ends
 
-Diversity = Literal["attackers", "ball", "full", "random", "state_action"]
+Diversity = Literal["attackers", "full", "random", "state_action"]
 
 
 def diversity_size(diversity: Diversity, agents: int) -> int:
     """Number of features of a diversity state.
 
     Examples:
-        >>> [diversity_size(kind, agents=3) for kind in get_args(Diversity)]
-        [18, 6, 115, 36, 75]
+        >>> [diversity_size(kind, 3) for kind in ("attackers", "full", "random", "state_action")]
+        [18, 115, 36, 75]
     """
     attackers = 4 * agents + 6
     sizes: dict[Diversity, int] = {
         "attackers": attackers,
-        "ball": 6,
         "full": OBSERVATIONS,
         "random": 2 * attackers,
         "state_action": attackers + len(ACTIONS) * agents,
