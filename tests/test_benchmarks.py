@@ -121,10 +121,12 @@ def test_humanoid_training_rows(monkeypatch):
 def test_training_rows(monkeypatch):
     training = pytest.importorskip("benchmarks.training", reason="needs the extra 'dev'")
     config = training.make_config
-    monkeypatch.setattr(training, "make_config", lambda *args: uncompiled(config(*args)))
+    monkeypatch.setattr(
+        training, "make_config", lambda *args, **options: uncompiled(config(*args, **options))
+    )
     rows = list(training.against_one_environment(rounds=1, envs=2, frames=8))
     assert_well_formed(rows)
-    assert [line.most_ratio for line in rows] == [1 / 20] * 4
+    assert [line.most_ratio for line in rows] == [1 / 20] * 6
 
 
 def uncompiled(config):

@@ -151,7 +151,7 @@ class Matches:
         practice = self._start(int(arrays["seed"][copy])) != self.scenario
         arrays["practice"][copy] = practice
         arrays["observation"][copy] = arrays["scene"][copy] = observation
-        # Or else to pass the ball near the goal would pay as much as to try for it.
+        # Or else to pass the ball round near the goal would pay, too.
         arrays["checkpoints"][copy] = CHECKPOINTS if practice else 0
         arrays["owner"][copy] = -1
         for name in ("reward", "terminated", "truncated", "success"):
