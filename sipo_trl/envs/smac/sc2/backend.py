@@ -80,6 +80,9 @@ class SC2Backend(BattleBackend):
     ) -> None:
         super().__init__(spec, copies=copies, device=device)
         check_installation(spec.name)
+        if replay_dir is not None:
+            # Here and not in the games' processes, where pysc2 would make it in all of them at once.
+            Path(replay_dir).mkdir(parents=True, exist_ok=True)
         temporary = tempfile.mkdtemp(prefix="sipo-sc2-")
         self._clean = weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
         settings = channel.GameSettings(
@@ -182,7 +185,10 @@ class SC2Backend(BattleBackend):
     def close(self) -> None:
         """Ends all games, after their replays were saved if that is wanted."""
         if not self.pool.closed:
-            self.pool.run(channel.QUIT, np.ones(self.copies, bool))
+            failed = self.pool.run(channel.QUIT, np.ones(self.copies, bool))
+            for copy in failed.nonzero()[0]:
+                last = self.pool.last_words[copy].splitlines()[-1]
+                _logger.warning("Game %d did not end as it should: %s", copy, last)
             self.pool.close()
         self._clean()
 

@@ -50,13 +50,27 @@ def assert_same(ours, other):
         torch.testing.assert_close(*places, rtol=0, atol=0)
 
 
-def test_a_replay_of_each_game_is_kept(make_env, game, tmp_path):
+def test_a_replay_that_cannot_be_kept_is_told(make_env, tmp_path, caplog):
     env = make_env(2, seed=5, replay_dir=tmp_path / "replays")
     env.reset()
+    (tmp_path / "replays").rmdir()
+    (tmp_path / "replays").touch()
+    with caplog.at_level("WARNING"):
+        env.close()
+    assert len(caplog.messages) == 2
+    assert "did not end as it should" in caplog.messages[0]
+    assert "replays" in caplog.messages[0]
+
+
+def test_a_replay_of_each_game_is_kept(make_env, game, tmp_path):
+    replays = tmp_path / "new" / "replays"
+    env = make_env(2, seed=5, replay_dir=replays)
+    env.reset()
+    assert replays.is_dir(), "games that end together would all make it, and all but one fail"
     env.close()
-    names = sorted(path.name.rsplit("_", 1)[0] for path in (tmp_path / "replays").iterdir())
+    names = sorted(path.name.rsplit("_", 1)[0] for path in replays.iterdir())
     assert names == ["2m_vs_1z_5", "2m_vs_1z_6"]
-    assert {path.read_bytes() for path in (tmp_path / "replays").iterdir()} == {b"a replay"}
+    assert {path.read_bytes() for path in replays.iterdir()} == {b"a replay"}
     assert game.battles[max(game.battles)].created[-1].local_map.map_path == (
         "SMAC_Maps/2m_vs_1z.SC2Map"
     )
