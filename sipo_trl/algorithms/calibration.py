@@ -202,7 +202,7 @@ def trend(curve: Tensor) -> float:
 
 
 def episode_distances(measure: StateDistanceMeasure, played: Evaluation) -> Tensor:
-    """The intrinsic return of each whole episode against each archived policy [E, J].
+    """The distance of each whole episode from each archived policy [E, J].
 
     Args:
         measure: the distance.
@@ -213,7 +213,8 @@ def episode_distances(measure: StateDistanceMeasure, played: Evaluation) -> Tens
     if measure.final_only:
         last = step == played.lengths[episode] - 1
         rewards = torch.where(last.unsqueeze(-1), rewards, 0)
-    return rewards.new_zeros(len(played.lengths), rewards.shape[-1]).index_add_(0, episode, rewards)
+    totals = rewards.new_zeros(len(played.lengths), rewards.shape[-1])
+    return measure.distance(totals.index_add_(0, episode, rewards), played.lengths.unsqueeze(-1))
 
 
 def bootstrap(first: Tensor, second: Tensor, *, seed: int) -> tuple[float, float]:

@@ -38,6 +38,8 @@ class DistanceScale:
     """The violation by which a dual step moves a multiplier by its whole step size."""
     normalize: bool = True
     """Bring features to comparable scales first."""
+    mean_over: str = "horizon"
+    """What distances are means over: horizon, or steps, those that an episode had."""
 
 
 @dataclass

@@ -10,7 +10,7 @@
 - :class:`StateNormalizer`: what puts features on one scale.
 """
 
-from sipo_trl.measures.base import Sense, StateDistanceMeasure
+from sipo_trl.measures.base import MeanOver, Sense, StateDistanceMeasure
 from sipo_trl.measures.cross_entropy import CrossEntropyMeasure
 from sipo_trl.measures.final_state import FinalStateMeasure
 from sipo_trl.measures.normalization import StateNormalizer
@@ -22,6 +22,7 @@ from sipo_trl.measures.wasserstein import WassersteinMeasure
 __all__ = [
     "CrossEntropyMeasure",
     "FinalStateMeasure",
+    "MeanOver",
     "RBFMeasure",
     "ReferenceMeasure",
     "SampledMeasure",

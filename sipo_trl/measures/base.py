@@ -1,12 +1,13 @@
 """What every state-distance measure is."""
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Literal, get_args
 
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor, nn
 
 Sense = Literal["at_least", "at_most"]
+MeanOver = Literal["horizon", "steps"]
 
 
 class StateDistanceMeasure(nn.Module, ABC):
@@ -20,6 +21,10 @@ class StateDistanceMeasure(nn.Module, ABC):
         num_references: number J of archived policies; 0 is fine.
         horizon: the environment's horizon H. Rewards carry the factor 1/H, so that a distance is a
             mean over the episode; 1 leaves it out.
+        mean_over: what that mean is over: the whole horizon, as in the paper, or the steps that an
+            episode had. Over the horizon, an episode that ends early is less far away than the
+            same steps followed by others like them, so that it pays to go on (or, where distances
+            are negative, to end it soon).
 
     Attributes:
         sense: how the constraint on a distance reads; see :meth:`threshold`.
@@ -39,8 +44,13 @@ class StateDistanceMeasure(nn.Module, ABC):
     sense: Sense = "at_least"
     final_only: bool = False
 
-    def __init__(self, num_references: int, *, horizon: int = 1) -> None:
+    def __init__(
+        self, num_references: int, *, horizon: int = 1, mean_over: MeanOver = "horizon"
+    ) -> None:
         super().__init__()
+        if mean_over not in get_args(MeanOver):
+            choices = ", ".join(get_args(MeanOver))
+            raise ValueError(f"mean_over is {mean_over!r}: choose one of {choices}.")
         if horizon < 1:
             raise ValueError(
                 f"horizon is {horizon}, but it divides the rewards: give the number of steps of an "
@@ -48,6 +58,7 @@ class StateDistanceMeasure(nn.Module, ABC):
             )
         self.num_references = num_references
         self.horizon = horizon
+        self.mean_over = mean_over
 
     @abstractmethod
     def reward(self, states: Tensor, actions: Tensor | None = None) -> Tensor:
@@ -68,6 +79,15 @@ class StateDistanceMeasure(nn.Module, ABC):
             Metrics, for logging; empty unless the measure learns.
         """
         return TensorDict()
+
+    def distance(self, returns: Tensor, lengths: Tensor) -> Tensor:
+        """Turn the intrinsic returns of episodes, or their means, into distances.
+
+        Args:
+            returns: sums of rewards [*, J].
+            lengths: of how many steps [*, 1].
+        """
+        return returns * (self.horizon / lengths) if self.mean_over == "steps" else returns
 
     def view(self, states: Tensor) -> Tensor:
         """What is compared of states [n, *F], and therefore archived: by default all of them."""

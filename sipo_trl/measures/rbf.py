@@ -7,6 +7,7 @@ from torch import Tensor
 
 from sipo_trl.measures._grid import KernelGrid
 from sipo_trl.measures._kernel import kernel_error, kernel_mean
+from sipo_trl.measures.base import MeanOver
 from sipo_trl.measures.normalization import StateNormalizer, mean_and_std
 from sipo_trl.measures.reference import ReferenceMeasure, References
 
@@ -31,6 +32,8 @@ class RBFMeasure(ReferenceMeasure):
         variance: the kernel's :math:`\sigma^2`. Smaller notices finer differences, but soon takes
             all states for equally far; the paper sweeps 1e-3 to 1e-1.
         horizon: the environment's horizon H.
+        mean_over: the whole ``"horizon"``, or the ``"steps"`` that an episode had; see
+            :class:`~sipo_trl.measures.StateDistanceMeasure`.
         normalize: whether features are scaled by the first entry's standard deviation (see
             :class:`~sipo_trl.measures.StateNormalizer`); the variance is in these units.
         per_dimension: whether squared distances are divided by the number of features, so that a
@@ -54,10 +57,11 @@ class RBFMeasure(ReferenceMeasure):
         *,
         variance: float = 0.02,
         horizon: int = 1,
+        mean_over: MeanOver = "horizon",
         normalize: bool = True,
         per_dimension: bool = True,
     ) -> None:
-        super().__init__(references, horizon=horizon)
+        super().__init__(references, horizon=horizon, mean_over=mean_over)
         if variance <= 0:
             raise ValueError(f"variance is {variance}, but a kernel needs a positive one.")
         self.variance = variance

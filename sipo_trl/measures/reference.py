@@ -8,7 +8,7 @@ from tensordict import MemoryMappedTensor
 from torch import Tensor
 
 from sipo_trl.archive import Archive
-from sipo_trl.measures.base import StateDistanceMeasure
+from sipo_trl.measures.base import MeanOver, StateDistanceMeasure
 
 References = Archive | Sequence[Tensor]
 
@@ -23,6 +23,7 @@ class ReferenceMeasure(StateDistanceMeasure):
     Args:
         references: an archive, or one tensor [n_j, *F] per archived policy; may be empty.
         horizon: see :class:`~sipo_trl.measures.StateDistanceMeasure`.
+        mean_over: see there.
 
     Attributes:
         state_shape: the shape F of a state, or ``None`` without references.
@@ -36,8 +37,10 @@ class ReferenceMeasure(StateDistanceMeasure):
         tensor([[1.5000]])
     """
 
-    def __init__(self, references: References, *, horizon: int = 1) -> None:
-        super().__init__(len(references), horizon=horizon)
+    def __init__(
+        self, references: References, *, horizon: int = 1, mean_over: MeanOver = "horizon"
+    ) -> None:
+        super().__init__(len(references), horizon=horizon, mean_over=mean_over)
         mapped = isinstance(references, Archive)
         tensors = _get_states(references)
         _check_form(tensors)

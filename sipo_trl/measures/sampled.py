@@ -38,7 +38,9 @@ class SampledMeasure(StateDistanceMeasure):
     def __init__(
         self, measure: StateDistanceMeasure, view: Callable[[Tensor], Tensor], *, samples: int
     ) -> None:
-        super().__init__(measure.num_references, horizon=measure.horizon)
+        super().__init__(
+            measure.num_references, horizon=measure.horizon, mean_over=measure.mean_over
+        )
         if samples < 1:
             raise ValueError(f"samples is {samples}: view at least 1 state at a time.")
         self.measure, self.samples = measure, samples

@@ -10,6 +10,7 @@ import torch
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
+from sipo_trl.measures.base import MeanOver
 from sipo_trl.measures.critics import ImageCritics, VectorCritics
 from sipo_trl.measures.normalization import StateNormalizer
 from sipo_trl.measures.reference import ReferenceMeasure, References
@@ -40,6 +41,8 @@ class WassersteinMeasure(ReferenceMeasure):
     Args:
         references: an archive, or one tensor [n_j, *F] per archived policy; may be empty.
         horizon: the environment's horizon H.
+        mean_over: the whole ``"horizon"``, or the ``"steps"`` that an episode had; see
+            :class:`~sipo_trl.measures.StateDistanceMeasure`.
         hidden: sizes of the hidden layers; by default the paper's, (256, 256), or (256,) after the
             convolutions.
         lr: step size of the ascent.
@@ -78,6 +81,7 @@ class WassersteinMeasure(ReferenceMeasure):
         references: References,
         *,
         horizon: int = 1,
+        mean_over: MeanOver = "horizon",
         hidden: Sequence[int] | None = None,
         lr: float = 4e-4,
         clip: float = 0.01,
@@ -86,7 +90,7 @@ class WassersteinMeasure(ReferenceMeasure):
         saturation: float | None = None,
         precision: Precision = "auto",
     ) -> None:
-        super().__init__(references, horizon=horizon)
+        super().__init__(references, horizon=horizon, mean_over=mean_over)
         if precision not in get_args(Precision):
             choices = ", ".join(get_args(Precision))
             raise ValueError(f"precision is {precision!r}: choose one of {choices}.")

@@ -17,6 +17,7 @@ from sipo_trl.archive import Archive
 from sipo_trl.envs.config import EnvConfig
 from sipo_trl.measures import (
     FinalStateMeasure,
+    MeanOver,
     RBFMeasure,
     SampledMeasure,
     StateDistanceMeasure,
@@ -114,6 +115,12 @@ class MeasureConfig(ABC):
     """Size of intrinsic rewards beside the task's."""
     unit: float = 1.0
     """What distances are counted in by the dual step, so that one step size suits all measures."""
+    mean_over: str = "horizon"
+    """What distances are means over: horizon, as in the paper, or steps: those that an episode
+    had, where it should pay neither to end it nor to prolong it."""
+
+    def __post_init__(self) -> None:
+        _check_choice("measure.mean_over", self.mean_over, get_args(MeanOver))
 
     @abstractmethod
     def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> StateDistanceMeasure:
@@ -138,6 +145,7 @@ class RBFConfig(MeasureConfig):
             references,
             variance=self.variance,
             horizon=horizon,
+            mean_over=cast("MeanOver", self.mean_over),
             normalize=self.normalize,
             per_dimension=self.per_dimension,
         )
@@ -163,6 +171,7 @@ class WassersteinConfig(MeasureConfig):
     are in float32."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_choice("measure.precision", self.precision, get_args(Precision))
 
     def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> WassersteinMeasure:
@@ -170,6 +179,7 @@ class WassersteinConfig(MeasureConfig):
         return WassersteinMeasure(
             references,
             horizon=horizon,
+            mean_over=cast("MeanOver", self.mean_over),
             lr=self.lr,
             clip=self.clip,
             normalize=self.normalize,
@@ -188,6 +198,14 @@ class FinalStateConfig(MeasureConfig):
     """Distance from which further away counts no more; distances are then fractions of it."""
     radius: float | None = None
     """Distance below which two ends are the same; delta is then how often that may happen."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mean_over != "horizon":
+            raise ValueError(
+                f"measure.mean_over is {self.mean_over!r}, but an episode has one final state: "
+                "leave it at horizon"
+            )
 
     def make(self, references: Archive | Sequence[Tensor], *, horizon: int) -> FinalStateMeasure:
         """The final-state measure."""

@@ -21,7 +21,7 @@ class Evaluation(Episodes):
     """Whole episodes of one policy, and how far they are from the archived ones.
 
     Attributes:
-        distances: mean intrinsic return against each archived policy [J].
+        distances: from each archived policy [J].
     """
 
     distances: Tensor
@@ -68,7 +68,8 @@ def evaluate(
     within = played(rollout)
     teach(measure, rollout["next", "diversity_state"][within])
     reward = StateDistanceReward(measure)(rollout)["next", "intrinsic_reward"]
-    distances = (reward * within.unsqueeze(-1)).sum(1).mean(0)
+    totals = (reward * within.unsqueeze(-1)).sum(1).mean(0)
+    distances = measure.distance(totals, within.sum(1, keepdim=True).float().mean(0))
     episodes = summarize(rollout, max_states=max_states, columns=columns)
     episodes.columns["states"] = measure.view(episodes.columns["states"])
     return Evaluation(**vars(episodes), distances=distances)

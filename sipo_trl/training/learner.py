@@ -80,7 +80,8 @@ class Learner:
         self.critic = make_critic(env, heads=heads, **network.layers(), device=env.device)
         self.distance = StateDistanceReward(measure).to(env.device)
         self.multipliers = multipliers.to(env.device)
-        self.returns = EpisodeReturns(env.batch_size, 1 + constraints).to(env.device)
+        # The task, the distances, and how many steps they are sums of.
+        self.returns = EpisodeReturns(env.batch_size, 2 + constraints).to(env.device)
         value_norm = HeadValueNorm(shape=heads, device=env.device) if ppo.value_norm else None
         scaled = ppo.normalize_intrinsic and heads > 1
         self.gae = MultiHeadGAE(
@@ -145,8 +146,10 @@ class Learner:
         cut short are counted as ``lost``, and as nothing else.
         """
         batch = self.distance(batch)
-        metrics, returns = self._episodes(batch)
-        batch = self._mix(batch, returns)
+        metrics, distances = self._episodes(batch)
+        if self.distance.measure.mean_over == "steps":
+            batch = _centred(batch)
+        batch = self._mix(batch, distances)
         self.gae(batch)
         metrics.update(self._improve(batch))
         metrics["multiplier"] = self.multipliers.update(metrics["distance"])
@@ -157,11 +160,12 @@ class Learner:
         return metrics.update({f"measure_{name}": value for name, value in learned.items()})
 
     def _episodes(self, batch: TensorDictBase) -> tuple[TensorDict, Tensor]:
-        """What the finished episodes achieved, and each step's running returns [B, T, 1 + J]."""
-        following = batch["next"]
-        done = following["done"]
-        rewards = torch.cat([following["reward"], following["intrinsic_reward"]], -1)
-        returns = self.returns(rewards, done)
+        """What the finished episodes achieved, and each step's distances so far [B, T, J]."""
+        following, measure = batch["next"], self.distance.measure
+        done, reward = following["done"], following["reward"]
+        rewards = [reward, following["intrinsic_reward"], torch.ones_like(reward)]
+        returns = self.returns(torch.cat(rewards, -1), done)
+        distances = measure.distance(returns[..., 1:-1], returns[..., -1:])
         success, lost, practice = (
             following.get(key, default=torch.zeros_like(done))
             for key in ("success", "lost", "practice")
@@ -169,26 +173,26 @@ class Learner:
         # An engine that broke down says nothing about the policy, nor does an easier start.
         ended = done & ~lost & ~practice
         finished = finished_mean(returns, ended)
-        good = self.multipliers.satisfied(returns[..., 1:]).all(-1, keepdim=True)
+        good = self.multipliers.satisfied(distances).all(-1, keepdim=True)
         good &= returns[..., :1] >= self.solved
         metrics = TensorDict(
             {
                 "return": finished[0],
-                "distance": finished[1:],
-                "success": finished_mean(success.to(rewards.dtype), ended)[0],
-                "good": finished_mean(good.to(rewards.dtype), ended)[0],
+                "distance": measure.distance(finished[1:-1], finished[-1:]),
+                "success": finished_mean(success.to(reward.dtype), ended)[0],
+                "good": finished_mean(good.to(reward.dtype), ended)[0],
                 "episodes": ended.sum(),
             }
         )
         if "lost" in following.keys():
             metrics["lost"] = lost.sum()
-        return metrics, returns
+        return metrics, distances
 
-    def _mix(self, batch: TensorDictBase, returns: Tensor) -> TensorDictBase:
+    def _mix(self, batch: TensorDictBase, distances: Tensor) -> TensorDictBase:
         if self.rewards == "summed":
             return summed_reward(batch, self.multipliers, self.intrinsic_scale)
         if self.rewards == "filter":
-            distances = whole_episode(returns, batch["next", "done"])[..., 1:]
+            distances = whole_episode(distances, batch["next", "done"])
             return filtered_reward(batch, self.multipliers, self.intrinsic_scale, distances)
         return batch
 
@@ -245,6 +249,17 @@ class Learner:
         }
         self.gae.set_keys(**keys)
         self.loss.set_keys(**keys, mask=unravel_key((*group, "alive")))
+
+
+def _centred(batch: TensorDictBase) -> TensorDictBase:
+    """Intrinsic rewards less their mean, which is what a mean over the steps lived is learned from.
+
+    The gradient of a ratio, the sum of an episode's distances by its length, is that of the return
+    of what is above it: a step like all others neither pays nor costs, however many there are.
+    """
+    reward = batch["next", "intrinsic_reward"]
+    mean = reward.mean(tuple(range(reward.ndim - 1)))
+    return batch.set(("next", "intrinsic_reward"), reward - mean)
 
 
 def _compiled(step: Step) -> Step:

@@ -53,6 +53,19 @@ def test_distances_are_episode_returns_of_the_measure() -> None:
     torch.testing.assert_close(result.distances, torch.tensor([apart / 2, apart / 2]))
 
 
+@pytest.mark.parametrize("mean_over", ["horizon", "steps"])
+def test_distances_are_means_over_the_horizon_or_over_what_was_lived(mean_over) -> None:
+    def measure(references):
+        return RBFMeasure(references, variance=0.5, horizon=12, mean_over=mean_over)
+
+    east, south = [play([way], measure([])) for way in (EAST, SOUTH)]
+    played = play([EAST, SOUTH], measure([torch.zeros(1, 2)])).distances
+    similarity = measure([torch.zeros(1, 2)]).reward
+    states = torch.cat([east.columns["states"], south.columns["states"]])
+    steps = 4 + 12 if mean_over == "steps" else 12 + 12
+    torch.testing.assert_close(played, 12 * similarity(states).sum(0) / steps)
+
+
 def test_a_measure_that_learns_learns_the_episodes_first() -> None:
     east, north = (play([way], RBFMeasure([])).columns["states"] for way in (EAST, NORTH))
     torch.manual_seed(0)

@@ -72,6 +72,32 @@ def test_metrics_are_those_of_finished_episodes() -> None:
     torch.testing.assert_close(metrics["multiplier"], (0.5 * (0.4 - final)).clamp(0, 10))
 
 
+def test_distances_over_steps_do_not_depend_on_when_episodes_end() -> None:
+    torch.manual_seed(0)
+    means = []
+    for mean_over in ("horizon", "steps"):
+        measure = RBFMeasure(REFERENCES, horizon=50, variance=0.5, mean_over=mean_over)
+        learner = make_learner(measure)
+        batch = collect(learner, steps=30)
+        batch["next", "done"] = torch.zeros_like(batch["next", "done"])
+        batch["next", "done"][:, 9::10] = True  # a fifth of the horizon
+        batch["next", "diversity_state"] = torch.zeros_like(batch["next", "diversity_state"])
+        means.append(learner.update(batch)["distance"])
+    reward = 50 * measure.reward(torch.zeros(1, 2))[0]
+    torch.testing.assert_close(means[0], reward / 5)
+    torch.testing.assert_close(means[1], reward)
+
+
+@pytest.mark.parametrize(("mean_over", "paid"), [("horizon", True), ("steps", False)])
+def test_over_steps_it_pays_neither_to_end_nor_to_go_on(mean_over, paid) -> None:
+    torch.manual_seed(0)
+    learner = make_learner(RBFMeasure(REFERENCES, variance=0.5, mean_over=mean_over))
+    batch = collect(learner, steps=30)
+    batch["next", "diversity_state"] = torch.zeros_like(batch["next", "diversity_state"])
+    learner.update(batch)
+    assert (batch["next", "intrinsic_reward"].abs().max() > 1e-6) == paid
+
+
 def test_lost_episodes_count_as_nothing_else() -> None:
     torch.manual_seed(0)
     learner = make_learner()

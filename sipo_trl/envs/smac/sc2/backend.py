@@ -81,7 +81,7 @@ class SC2Backend(BattleBackend):
         super().__init__(spec, copies=copies, device=device)
         check_installation(spec.name)
         if replay_dir is not None:
-            # Here and not in the games' processes, where pysc2 would make it in all of them at once.
+            # Not in the games' processes, where pysc2 would make it in all of them at once.
             Path(replay_dir).mkdir(parents=True, exist_ok=True)
         temporary = tempfile.mkdtemp(prefix="sipo-sc2-")
         self._clean = weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
