@@ -67,7 +67,6 @@ def _plus(argument: str) -> str:
 
 
 def _register(program: str, schema: type) -> None:
-    OmegaConf.register_new_resolver("times", operator.mul, replace=True)
     OmegaConf.register_new_resolver("over", operator.truediv, replace=True)
     store = ConfigStore.instance()
     store.store(f"{program}_schema", schema)

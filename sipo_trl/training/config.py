@@ -285,8 +285,6 @@ class BudgetConfig:
     name: str = MISSING
     frames: int = MISSING
     """Environment steps per policy, tries included."""
-    distance: float = 1.0
-    """How much of the distance that env.rbf and env.wd stand for is asked for."""
 
 
 @dataclass
