@@ -268,6 +268,11 @@ def _compiled(step: Step) -> Step:
     In a learner's life nothing changes about it but the shape of minibatches. Looking at everything
     else whenever it is called would take a tenth of a small update.
     """
+    if torch.cpu._is_avx2_supported():
+        # To find out whether vector instructions work, torch 2.13 lets a process use them, and
+        # takes them for broken if that process fails for whatever reason. Where it crashes as it
+        # ends, all loops would be over single numbers, and an update takes twice the time.
+        torch._inductor.config.cpp.vec_isa_ok = True
     compiled = torch.compile(  # type: ignore[call-overload]  # does not know `isolate_recompiles`
         step,
         isolate_recompiles=True,  # another learner's step has other constants

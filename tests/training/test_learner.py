@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 from settings import small_config
+from torch._inductor.cpu_vec_isa import pick_vec_isa
 from torchrl.envs import EnvBase
 
 from sipo_trl.measures import FinalStateMeasure, RBFMeasure, WassersteinMeasure
@@ -205,6 +206,12 @@ def test_compiled_gradients_learn_the_same() -> None:
         plain, compiled = (updated_weights(entropy=entropy, compile=c) for c in (False, True))
         torch.testing.assert_close(compiled, plain, rtol=1e-4, atol=1e-5)
     assert (updated_weights(entropy=0.0) - plain).abs().max() > 1e-4
+
+
+@pytest.mark.skipif(not torch.cpu._is_avx2_supported(), reason="knows vectors of x86 only")
+def test_compiled_gradients_use_vector_instructions() -> None:
+    updated_weights(compile=True)
+    assert pick_vec_isa().bit_width() >= 256
 
 
 def test_products_in_low_precision_learn_nearly_the_same() -> None:
