@@ -31,6 +31,7 @@ from sipo_trl.models.distribution import BoundedTanhNormal, MaskedOneHotChoice, 
 from sipo_trl.models.environment import EnvironmentReader
 from sipo_trl.models.gaussian import GaussianHead
 from sipo_trl.models.initialization import ACTION_GAIN, orthogonal
+from sipo_trl.models.layers import Head
 from sipo_trl.models.network import build_network
 
 ContinuousDistribution = Literal["tanh_normal", "normal"]
@@ -207,7 +208,7 @@ def _discrete(action: Action, mask_key: NestedKey | None) -> Parts:
     """Head, parameter keys and sampler of a choice."""
 
     def head(features: int) -> nn.Module:
-        return orthogonal(nn.Linear(features, action.size), gain=ACTION_GAIN)
+        return orthogonal(Head(features, action.size), gain=ACTION_GAIN)
 
     logits = (*action.group, "logits")
     one_hot = action.kind == "one_hot"

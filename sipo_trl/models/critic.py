@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from tensordict import NestedKey
 from tensordict.nn import TensorDictModuleBase
-from torch import nn
 from torchrl.data import Composite
 from torchrl.envs import EnvBase
 
 from sipo_trl.models.description import Network, Observation, as_json, as_key
 from sipo_trl.models.environment import EnvironmentReader
 from sipo_trl.models.initialization import VALUE_GAIN, orthogonal
+from sipo_trl.models.layers import Head
 from sipo_trl.models.network import build_network
 
 
@@ -117,7 +117,7 @@ def build_critic(
         agents=agents,
         group=() if isinstance(key, str) else key[:-1],
         network=Network(**(network or {})),
-        head=lambda features: orthogonal(nn.Linear(features, heads), gain=VALUE_GAIN),
+        head=lambda features: orthogonal(Head(features, heads), gain=VALUE_GAIN),
         out_keys=[key],
     )
     return critic.to(device)

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from sipo_trl.models.initialization import ACTION_GAIN, orthogonal
+from sipo_trl.models.layers import Head
 
 # tanh(5) = 0.9999: beyond, a squashed action does not change, but its log-probability overflows.
 LARGEST_SQUASHED_LOC = 5.0
@@ -33,7 +34,7 @@ class GaussianHead(nn.Module):
 
     def __init__(self, features: int, size: int, *, initial_std: float, squashed: bool) -> None:
         super().__init__()
-        self.loc = orthogonal(nn.Linear(features, size), gain=ACTION_GAIN)
+        self.loc = orthogonal(Head(features, size), gain=ACTION_GAIN)
         self.log_std = nn.Parameter(torch.full((size,), math.log(initial_std)))
         self.squashed = squashed
 

@@ -34,6 +34,25 @@ class Linear(nn.Linear):
         return outputs.view(*inputs.shape[:-1], self.out_features)
 
 
+class Head(nn.Linear):
+    """A last layer, computed in its own precision whatever autocast wants for the others.
+
+    Means of actions in bfloat16 would be off by hundredths of a narrow policy's deviation, and so
+    would be the ratios of probabilities that an update learns from; the layer itself costs little.
+
+    Example:
+        >>> with torch.autocast("cpu", torch.bfloat16):
+        ...     nn.Linear(3, 2)(torch.zeros(1, 3)).dtype, Head(3, 2)(torch.zeros(1, 3)).dtype
+        (torch.bfloat16, torch.float32)
+    """
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Map features [*, in] to [*, out]."""
+        device = "cpu" if inputs.is_meta else inputs.device.type  # autocast does not know meta
+        with torch.autocast(device, enabled=False):
+            return super().forward(inputs.to(self.weight.dtype))
+
+
 class _Tanh(torch.autograd.Function):
     generate_vmap_rule = True
 
