@@ -13,6 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from tensordict import TensorDictBase
 from torch import nn
 
+from benchmarks.precision import NATIVE_PRECISIONS
 from benchmarks.table import Row, main
 from benchmarks.timing import Call, in_turns, make_row
 from sipo_trl.envs import HumanoidEnv
@@ -20,7 +21,6 @@ from sipo_trl.envs.config import HumanoidConfig
 from sipo_trl.measures import RBFMeasure
 from sipo_trl.training.attempt import Attempt
 from sipo_trl.training.config import (
-    PRECISIONS,
     AlgorithmConfig,
     BudgetConfig,
     CollectorConfig,
@@ -46,7 +46,9 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 def against_baselines(*, rounds: int, **ppo: Any) -> Iterator[Row]:
     """Compare the wall-clock time of collecting a batch and learning from it, on all cores."""
-    attempts = {precision: make_attempt(0, precision=precision, **ppo) for precision in PRECISIONS}
+    attempts = {
+        precision: make_attempt(0, precision=precision, **ppo) for precision in NATIVE_PRECISIONS
+    }
     baseline = make_baseline()
     calls: dict[str, Call] = {name: attempt.step for name, attempt in attempts.items()}
     peer = "Stable-Baselines3, float32"

@@ -15,6 +15,7 @@ from stable_baselines3 import PPO
 from tensordict import TensorDict
 from torch import Tensor, nn
 
+from benchmarks.precision import FASTEST_PRECISION, NATIVE_PRECISIONS
 from benchmarks.table import Row, main
 from benchmarks.timing import Call, compare, in_turns, make_row
 from sipo_trl.algorithms.pbt import Population
@@ -23,7 +24,6 @@ from sipo_trl.envs.navigation import TIME_STEP, TOUCH_DISTANCE
 from sipo_trl.measures import FinalStateMeasure
 from sipo_trl.training.attempt import Attempt
 from sipo_trl.training.config import (
-    PRECISIONS,
     AlgorithmConfig,
     BudgetConfig,
     CollectorConfig,
@@ -49,13 +49,13 @@ def against_one_environment(
     *, rounds: int, envs: int = ENVS, frames: int = FRAMES
 ) -> Iterator[Row]:
     """Compare collecting and learning from one batch with the way of the published script."""
-    ours = {name: make_attempt(0, envs, frames, precision=name) for name in PRECISIONS}
+    ours = {name: make_attempt(0, envs, frames, precision=name) for name in NATIVE_PRECISIONS}
     plain = PlainLoop(make_attempt(0, 1, frames, compiled=False, precision="float32"), frames)
     lean = PlainLoop(make_attempt(0, 1, frames), frames)
     baseline = make_baseline(lean.env, frames)
     peers: dict[str, Call] = {
         "a plain loop over one environment, our update as it is by default": plain.step,
-        "the same loop, our update compiled and in bfloat16": lean.step,
+        f"the same loop, our update compiled and in {FASTEST_PRECISION}": lean.step,
         "Stable-Baselines3, one environment, the same batch and passes": lambda: baseline.learn(
             frames, reset_num_timesteps=False
         ),
@@ -96,7 +96,7 @@ def itr_against_pbt(*, rounds: int, envs: int = ENVS, frames: int = FRAMES) -> R
 
 
 def make_config(
-    envs: int, frames: int, *, compiled: bool = True, precision: str = "bfloat16"
+    envs: int, frames: int, *, compiled: bool = True, precision: str = FASTEST_PRECISION
 ) -> ITRConfig:
     """2-D navigation with the paper's update: ten passes over a whole batch."""
     return ITRConfig(

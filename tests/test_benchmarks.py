@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from benchmarks import components, evaluation, humanoid, memory, peers, smac, table, timing, updates
+from benchmarks.precision import NATIVE_PRECISIONS
 from benchmarks.table import HEADER, Row, format_table, main
 from sipo_trl.models import MaskedGRU
 from sipo_trl.objectives import MultiHeadGAE
@@ -52,7 +53,9 @@ def test_pieces_agree_with_their_peers_and_give_rows(piece):
     assert all(line.most_ratio is not None for line in rows)
 
 
-@pytest.mark.parametrize("options", [{"precision": "float32"}, {"autocast": True}])
+@pytest.mark.parametrize(
+    "options", [{"precision": "float32"}, {"precision": "bfloat16", "autocast": True}]
+)
 def test_critics_are_compared_in_the_same_precision_too(options):
     sizes = {"rounds": 2, "critics": 3, "features": 5}
     line = components.critics_speed(8, **sizes, **options, most_ratio=None)
@@ -115,7 +118,7 @@ def test_humanoid_training_rows(monkeypatch):
         *training.parts(rounds=1, compile=False),
     ]
     assert_well_formed(rows)
-    assert [line.most_ratio for line in rows] == [0.5, 0.5, None, None]
+    assert [line.most_ratio for line in rows] == [0.5] * len(NATIVE_PRECISIONS) + [None, None]
 
 
 def test_training_rows(monkeypatch):
@@ -126,7 +129,7 @@ def test_training_rows(monkeypatch):
     )
     rows = list(training.against_one_environment(rounds=1, envs=2, frames=8))
     assert_well_formed(rows)
-    assert [line.most_ratio for line in rows] == [1 / 20] * 6
+    assert [line.most_ratio for line in rows] == [1 / 20] * 3 * len(NATIVE_PRECISIONS)
 
 
 def uncompiled(config):

@@ -125,7 +125,7 @@ class WassersteinMeasure(ReferenceMeasure):
         own = self.reference_mean.dtype
         if own != torch.float32 or len(self.state_shape or ()) != 1:
             return own
-        native = self.precision == "auto" and _computes_bfloat16(self.updates.device.type)
+        native = self.precision == "auto" and computes_bfloat16(self.updates.device.type)
         return torch.bfloat16 if native or self.precision == "bfloat16" else own
 
     def update(self, states: Tensor) -> TensorDictBase:
@@ -264,7 +264,7 @@ def _make_critics(
 
 
 @cache
-def _computes_bfloat16(device: str) -> bool:
+def computes_bfloat16(device: str) -> bool:
     """Whether a type of device has instructions for products in bfloat16."""
     if device == "cpu":
         return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()

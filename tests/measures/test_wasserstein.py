@@ -288,7 +288,7 @@ def test_double_measures_compute_in_double_precision(precision):
 
 @pytest.mark.parametrize(("native", "same_as"), [(True, "bfloat16"), (False, "float32")])
 def test_the_processor_decides_on_the_precision(monkeypatch, native, same_as):
-    monkeypatch.setattr(wasserstein, "_computes_bfloat16", lambda device: native)
+    monkeypatch.setattr(wasserstein, "computes_bfloat16", lambda device: native)
     references, states = [torch.randn(50, 3)], torch.randn(30, 3)
     expected = WassersteinMeasure(references, precision=same_as)
     measure = WassersteinMeasure(references)
