@@ -13,6 +13,13 @@ from typing import Any
 from sipo_trl.envs.workers import process
 
 LAST_LINES, LAST_BYTES = 20, 8192
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    # Engines free memory that they take again at once: if the C library keeps it meanwhile, a step
+    # of football takes a tenth less.
+    "MALLOC_TRIM_THRESHOLD_": str(2**30),
+}
 
 
 class Worker:
@@ -50,7 +57,7 @@ class Worker:
                 stderr=self._log,
                 pass_fds=tuple(descriptors.values()),
                 start_new_session=True,
-                env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+                env={**os.environ, **ENVIRONMENT},
             )
         finally:
             # The process has its own copies of these two.
