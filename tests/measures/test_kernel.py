@@ -1,6 +1,16 @@
+import pytest
 import torch
 
+from sipo_trl.measures import _kernel
 from sipo_trl.measures._kernel import kernel_error, kernel_mean
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["plain", "packed"])
+def packs(request, monkeypatch):
+    """Both ways to multiply, whichever this processor is better at."""
+    if request.param and not torch.backends.mkldnn.is_available():
+        pytest.skip("torch was built without oneDNN")
+    monkeypatch.setattr(_kernel, "_packing_pays", lambda: request.param)
 
 
 def test_the_operator_keeps_its_contract():
@@ -16,6 +26,13 @@ def test_the_centre_serves_accuracy_only():
         for centre in (torch.zeros(3), torch.full([3], 10.0))
     )
     torch.testing.assert_close(one, other, rtol=1e-10, atol=0)
+
+
+def test_many_tiles_are_summed():
+    states, references = torch.randn(1100, 7), torch.randn(1300, 7)
+    exact = torch.cdist(states.double(), references.double()).square().mul(-0.5).exp2().mean(1)
+    means = kernel_mean(states, references, torch.zeros(7), torch.ones(7), False)
+    torch.testing.assert_close(means.double(), exact, rtol=1e-4, atol=0)
 
 
 def test_the_error_stays_below_its_bound():
