@@ -2,6 +2,7 @@
 
 import difflib
 import operator
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -55,7 +56,10 @@ def launch(program: str, schema: type, main: Callable[[DictConfig], None]) -> No
             _check(program, schema, sys.argv[1:])
     except RunError as error:
         _fail(str(error))
-    run()
+    try:
+        run()
+    except BrokenPipeError:  # as in `--help | head`: nobody reads what is left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _plus(argument: str) -> str:

@@ -130,6 +130,18 @@ def test_several_runs_stand_anywhere_on_the_line_and_are_checked(call, compose, 
     assert errors.count("\n") == 1
 
 
+def test_help_may_be_cut_short() -> None:
+    command = [sys.executable, str(REPOSITORY / "launch" / "itr.py"), "--help"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.close()  # before anything was written
+        assert program.stderr.read() == ""
+    assert program.returncode == 0
+
+
 def test_help_and_settings_are_printed(call) -> None:
     code, output, errors = call("--help")
     assert (code, errors) == (0, "")
