@@ -43,7 +43,7 @@ def peak_anonymous(call: Callable[[], object]) -> int:
         >>> peak_anonymous(lambda: bytearray(400_000_000)) > 200_000_000
         True
     """
-    start = peak = resident("RssAnon")
+    start = peak = end = resident("RssAnon")
     finished = threading.Event()
 
     def watch() -> None:
@@ -55,12 +55,12 @@ def peak_anonymous(call: Callable[[], object]) -> int:
     watcher.start()
     try:
         result = call()
-        peak = max(peak, resident("RssAnon"))
+        end = resident("RssAnon")  # not into the peak, which the other thread may be about to set
         del result
     finally:
         finished.set()
         watcher.join()
-    return peak - start
+    return max(peak, end) - start
 
 
 def in_fresh_process(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
