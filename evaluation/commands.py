@@ -131,6 +131,7 @@ def distances(populations: Iterable[Population], options: argparse.Namespace) ->
             matrices = distance_matrices(
                 states,
                 known if len(known) == len(finals) else None,
+                variance=population.kernel_variance,
                 seed=options.seed,
                 progress=progress,
             )

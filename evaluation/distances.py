@@ -21,12 +21,15 @@ Matrix = NDArray[np.float64]
 _CRITIC_UPDATES = 100
 _CRITIC_STATES = 256
 
+KERNEL_VARIANCE = 0.02
 
-def rbf_distances(states: Sequence[Tensor]) -> Matrix:
+
+def rbf_distances(states: Sequence[Tensor], *, variance: float = KERNEL_VARIANCE) -> Matrix:
     """Minus the mean kernel value between states of two policies, normalised by the first's.
 
     Args:
         states: the states [n_i, *F] of each policy.
+        variance: the kernel's; see :class:`~sipo_trl.measures.RBFMeasure`.
 
     Returns:
         Distances [M, M] in [-1, 0]; the diagonal tells how much a policy resembles itself.
@@ -36,7 +39,7 @@ def rbf_distances(states: Sequence[Tensor]) -> Matrix:
         array([[-1.   , -0.368],
                [-0.368, -1.   ]])
     """
-    return _mean_rewards(RBFMeasure(states), states)
+    return _mean_rewards(RBFMeasure(states, variance=variance), states)
 
 
 def final_state_distances(final_states: Sequence[Tensor]) -> Matrix:
@@ -98,6 +101,7 @@ def distance_matrices(
     states: Sequence[Tensor],
     final_states: Sequence[Tensor] | None = None,
     *,
+    variance: float = KERNEL_VARIANCE,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Mapping[str, Matrix]:
@@ -107,6 +111,7 @@ def distance_matrices(
         states: the states [n_i, *F] of each policy.
         final_states: the last state of each episode [E_i, *F], of each policy; without them, the
             measure that needs them is left out.
+        variance: see :func:`rbf_distances`.
         seed: see :func:`wasserstein_distances`.
         progress: the same.
 
@@ -116,7 +121,7 @@ def distance_matrices(
         ['rbf', 'wd', 'final_state']
     """
     matrices = {
-        "rbf": rbf_distances(states),
+        "rbf": rbf_distances(states, variance=variance),
         "wd": wasserstein_distances(states, seed=seed, progress=progress),
     }
     if final_states is not None:

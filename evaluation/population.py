@@ -12,6 +12,7 @@ needs one of them says so where it is missing:
 - ``ball`` [n, 2] or [n, 3]: where the ball is (football).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ import torch
 from tensordict import TensorDict
 from torch import Tensor
 
+from evaluation.distances import KERNEL_VARIANCE
 from sipo_trl.archive import Archive, ArchiveError
 
 
@@ -139,6 +141,20 @@ class Population:
         """The name of the environment, if the archive tells."""
         settings = self.policies[0].config.get("env")
         return settings.get("name") if isinstance(settings, dict) else None
+
+    @property
+    def kernel_variance(self) -> float:
+        """The width of the RBF kernel that the run had or would have had, if the archive tells."""
+        config = self.policies[0].config
+        measure, env = config.get("measure"), config.get("env")
+        if isinstance(measure, dict) and measure.get("name") == "rbf":
+            scale: Any = measure
+        else:
+            scale = env.get("rbf") if isinstance(env, dict) else None
+        variance = scale.get("variance") if isinstance(scale, dict) else None
+        if isinstance(variance, int | float) and 0 < variance < math.inf:
+            return float(variance)
+        return KERNEL_VARIANCE
 
     @property
     def run(self) -> Path | None:

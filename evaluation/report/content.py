@@ -121,6 +121,7 @@ def _matrices(
         matrices = distance_matrices(
             [policy.states for policy in population],
             known if len(known) == number else None,
+            variance=population.kernel_variance,
             seed=seed,
             progress=progress,
         )

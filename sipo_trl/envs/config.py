@@ -391,11 +391,14 @@ class SMACConfig(EnvConfig):
     columns: list[str] = field(
         default_factory=lambda: ["position", "alive", "enemy_position", "enemy_alive"]
     )
-    # Of 2m_vs_1z, where policies that know nothing of each other have a Wasserstein distance of
-    # about 0.14 per episode and a similarity of 0.001 to 0.009. With these weights a multiplier of
-    # 1 makes the whole distance worth a twentieth of a victory.
+    # Of 2m_vs_1z. In every step a policy has a similarity of 0.12 to 0.21 to its own other battles
+    # and 0.09 to those of a policy that knows nothing of it; such policies have a Wasserstein
+    # distance of about 0.14 per episode. A multiplier of 1 makes all of that worth a victory's
+    # tenth to twentieth.
     rbf: KernelScale = field(
-        default_factory=lambda: KernelScale(delta=3e-3, alpha=330.0, unit=3e-3, variance=0.2)
+        default_factory=lambda: KernelScale(
+            delta=0.05, alpha=100.0, unit=0.05, mean_over="steps", variance=0.5
+        )
     )
     wd: CriticScale = field(
         default_factory=lambda: CriticScale(delta=0.2, alpha=5.0, unit=0.2, batch_size=1024)

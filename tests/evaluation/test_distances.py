@@ -18,6 +18,8 @@ def test_rbf_equals_scikit_learn():
     # sigma^2 = 0.02, times the number of features.
     expected = [[-rbf_kernel(a, b, gamma=1 / 0.12).mean() for b in scaled] for a in scaled]
     np.testing.assert_allclose(rbf_distances(states), expected, rtol=1e-4, atol=1e-7)
+    wide = [[-rbf_kernel(a, b, gamma=1 / 3).mean() for b in scaled] for a in scaled]
+    np.testing.assert_allclose(rbf_distances(states, variance=0.5), wide, rtol=1e-4)
 
 
 def test_final_states_equal_scipy():

@@ -49,6 +49,22 @@ def test_a_run_folder_is_known(navigation):
     assert load_population(navigation / "archive").run == navigation
 
 
+@pytest.mark.parametrize(
+    ("config", "variance"),
+    [
+        ({"measure": {"name": "rbf", "variance": 0.1}, "env": {"rbf": {"variance": 1}}}, 0.1),
+        ({"measure": {"name": "wd", "variance": 0.1}, "env": {"rbf": {"variance": 1}}}, 1.0),
+        ({}, 0.02),
+        ({"env": "mine"}, 0.02),
+        ({"env": {"rbf": {"variance": -1}}}, 0.02),
+        ({"env": {"rbf": {"variance": "wide"}}}, 0.02),
+    ],
+)
+def test_the_kernel_is_as_wide_as_the_run_says(tmp_path, config, variance):
+    Archive.create(tmp_path).append(torch.zeros(5, 2), config=config)
+    assert load_population(tmp_path).kernel_variance == variance
+
+
 def test_a_missing_column_is_named(tmp_path):
     Archive.create(tmp_path).append(torch.zeros(5, 2))
     (policy,) = load_population(tmp_path)
