@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from sipo_trl.archive import Archive
 from sipo_trl.models import Actor, build_actor
@@ -56,11 +57,12 @@ class Iteration:
     """Learns one policy that solves the task away from all archived ones.
 
     An attempt ends when it has held for ``algorithm.settle`` updates and an evaluation confirms
-    it, or when its share of the budget is spent; one most of whose episodes are good and different
-    already may exceed its share. An attempt whose policy is no good, or not different, is given up
-    for a fresh one while the budget lasts. In the end the best policy on the way counts: a rising
-    multiplier may have driven the last one away from all that it could do. With
-    ``algorithm.tries=1`` and ``settle=0`` this is the paper's single training and its last policy.
+    it, or when its share of the budget is spent. It may exceed its share if most of its episodes
+    are good and different already, or if it is good and multipliers still rise to make it
+    different. An attempt whose policy is no good, or not different, is given up for a fresh one
+    while the budget lasts. In the end the best policy on the way counts: a rising multiplier may
+    have driven the last one away from all that it could do. With ``algorithm.tries=1`` and
+    ``settle=0`` this is the paper's single training and its last policy.
 
     Args:
         config: the run's settings.
@@ -159,7 +161,6 @@ class Iteration:
         progress.updates += 1
         progress.frames += frames
         progress.attempt_frames += frames
-        progress.promising = row["good"] > 0.5
         self._judge(row)
         row = {"attempt": progress.attempt, "frames": progress.frames, **row}
         self.table.append(row)
@@ -174,10 +175,17 @@ class Iteration:
         solved, different = self._solved(row["return"]), bool(satisfied.all())
         holds = config.env.solved is not None and solved and different
         progress.held = progress.held + 1 if holds else 0
+        progress.promising = row["good"] > 0.5 or (solved and self._pressed(satisfied))
         score = solved + different, row["return"]
         better = score > (progress.best_level, progress.best_return)
         if config.algorithm.settle and better and not math.isnan(row["return"]):
             self._keep(deepcopy(self.attempt.learner.actor), score)
+
+    def _pressed(self, satisfied: Tensor) -> bool:
+        """Whether each multiplier [J] whose constraint does not hold can still rise."""
+        multipliers = self.attempt.learner.multipliers
+        can_rise = (multipliers.value < multipliers.maximum) & (not multipliers.fixed)
+        return bool((satisfied | can_rise).all())
 
     def _keep(self, actor: Actor, score: tuple[int, float]) -> None:
         self.best = actor

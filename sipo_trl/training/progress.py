@@ -19,7 +19,7 @@ class Progress:
     held: int = 0
     """Updates in a row at whose end the task was solved and all constraints held."""
     promising: bool = False
-    """Whether most episodes of the last update solved the task within all constraints."""
+    """Whether the last update was good enough for the attempt to exceed its share."""
     best_level: int = -1
     """How much the best policy so far achieves: one each for the task and for all constraints."""
     best_return: float = -math.inf

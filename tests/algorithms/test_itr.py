@@ -17,6 +17,7 @@ from sipo_trl.training import Iteration
 from sipo_trl.training.attempt import Attempt
 from sipo_trl.training.config import (
     FinalStateConfig,
+    MultiplierConfig,
     NetworkConfig,
     PPOConfig,
     RBFConfig,
@@ -166,6 +167,37 @@ def test_an_attempt_with_mostly_good_episodes_exceeds_its_share(tmp_path, monkey
 
     assert attempts(good=0.4) == {0, 1}
     assert attempts(good=0.6) == {0}
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "attempts"),
+    [
+        ({"lr": 1e-3, "maximum": 10.0}, {0}),
+        ({"lr": 1e3, "maximum": 10.0}, {0, 1}),
+        ({"fixed": True}, {0, 1}),
+    ],
+    ids=["rising", "at its bound", "fixed"],
+)
+def test_a_good_attempt_exceeds_its_share_while_multipliers_rise(
+    tmp_path, monkeypatch, multiplier, attempts
+) -> None:
+    step = Attempt.step
+    good_but_too_close = {"return": 1.0, "distance_1": -9.0, "good": 0.0}
+
+    def step_too_close(self):
+        self.learner.multipliers.update(torch.tensor([-9.0]))
+        return {**step(self), **good_but_too_close}
+
+    config = small_config(iterations=1)
+    config.env.solved = 1.0
+    config.algorithm.multiplier = MultiplierConfig(initial=1.0, **multiplier)
+    archive = Archive.create(tmp_path / "archive")
+    index = torch.arange(5)
+    archive.append(torch.zeros(5, 2), episode=index, step=0 * index)
+    iteration = Iteration(config, archive, tmp_path / "it")
+    monkeypatch.setattr(Attempt, "step", step_too_close)
+    iteration.run(lambda *_: None)
+    assert {row["attempt"] for row in iteration.table.read()} == attempts
 
 
 def test_rates_follow_the_divergence(tmp_path) -> None:
