@@ -58,11 +58,11 @@ class Iteration:
 
     An attempt ends when it has held for ``algorithm.settle`` updates and an evaluation confirms
     it, or when its share of the budget is spent. It may exceed its share if most of its episodes
-    are good and different already, or if it is good and multipliers still rise to make it
-    different. An attempt whose policy is no good, or not different, is given up for a fresh one
-    while the budget lasts. In the end the best policy on the way counts: a rising multiplier may
-    have driven the last one away from all that it could do. With ``algorithm.tries=1`` and
-    ``settle=0`` this is the paper's single training and its last policy.
+    are good and different already, or if it is good for so many updates and multipliers still rise
+    to make it different. An attempt whose policy is no good, or not different, is given up for a
+    fresh one while the budget lasts. In the end the best policy on the way counts: a rising
+    multiplier may have driven the last one away from all that it could do. With
+    ``algorithm.tries=1`` and ``settle=0`` this is the paper's single training and its last policy.
 
     Args:
         config: the run's settings.
@@ -175,13 +175,19 @@ class Iteration:
         solved, different = self._solved(row["return"]), bool(satisfied.all())
         holds = config.env.solved is not None and solved and different
         progress.held = progress.held + 1 if holds else 0
-        progress.promising = row["good"] > 0.5 or (solved and self._pressed(satisfied))
+        progress.solved = progress.solved + 1 if solved else 0
+        pressed = self._settled(progress.solved) and self._can_be_pressed(satisfied)
+        progress.promising = row["good"] > 0.5 or pressed
         score = solved + different, row["return"]
         better = score > (progress.best_level, progress.best_return)
         if config.algorithm.settle and better and not math.isnan(row["return"]):
             self._keep(deepcopy(self.attempt.learner.actor), score)
 
-    def _pressed(self, satisfied: Tensor) -> bool:
+    def _settled(self, updates: int) -> bool:
+        """Whether what has held for so many updates in a row is taken for granted."""
+        return 0 < self.config.algorithm.settle <= updates
+
+    def _can_be_pressed(self, satisfied: Tensor) -> bool:
         """Whether each multiplier [J] whose constraint does not hold can still rise."""
         multipliers = self.attempt.learner.multipliers
         can_rise = (multipliers.value < multipliers.maximum) & (not multipliers.fixed)
@@ -196,8 +202,7 @@ class Iteration:
         return mark is None or task_return >= mark
 
     def _attempt_ends(self) -> bool:
-        settle = self.config.algorithm.settle
-        return 0 < settle <= self.progress.held or self._attempt_spent()
+        return self._settled(self.progress.held) or self._attempt_spent()
 
     def _attempt_spent(self) -> bool:
         """Whether another batch would exceed its share, unless promising, or all that is left."""
@@ -218,7 +223,7 @@ class Iteration:
     def _begin_attempt(self) -> Attempt:
         """A fresh attempt, whose course depends on the seed, the archive and its number only."""
         config = self.config
-        self.progress.attempt_frames = self.progress.held = 0
+        self.progress.attempt_frames = self.progress.held = self.progress.solved = 0
         self.progress.promising = False
         seed_everything(derive_seed(config.seed, self.index, self.progress.attempt))
         env = config.make_env()

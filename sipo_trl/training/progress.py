@@ -16,6 +16,8 @@ class Progress:
     """Environment steps spent, those of evaluations included."""
     attempt_frames: int = 0
     """Environment steps of the current attempt."""
+    solved: int = 0
+    """Updates in a row at whose end the task was solved."""
     held: int = 0
     """Updates in a row at whose end the task was solved and all constraints held."""
     promising: bool = False

@@ -170,17 +170,19 @@ def test_an_attempt_with_mostly_good_episodes_exceeds_its_share(tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    ("multiplier", "attempts"),
+    ("multiplier", "settle", "attempts"),
     [
-        ({"lr": 1e-3, "maximum": 10.0}, {0}),
-        ({"lr": 1e3, "maximum": 10.0}, {0, 1}),
-        ({"fixed": True}, {0, 1}),
+        ({"lr": 1e-3, "maximum": 10.0}, 4, {0}),
+        ({"lr": 1e-3, "maximum": 10.0}, 5, {0, 1}),
+        ({"lr": 1e3, "maximum": 10.0}, 4, {0, 1}),
+        ({"fixed": True}, 4, {0, 1}),
     ],
-    ids=["rising", "at its bound", "fixed"],
+    ids=["rising", "not good for long enough", "at its bound", "fixed"],
 )
 def test_a_good_attempt_exceeds_its_share_while_multipliers_rise(
-    tmp_path, monkeypatch, multiplier, attempts
+    tmp_path, monkeypatch, multiplier, settle, attempts
 ) -> None:
+    """An attempt's share is four updates."""
     step = Attempt.step
     good_but_too_close = {"return": 1.0, "distance_1": -9.0, "good": 0.0}
 
@@ -189,7 +191,7 @@ def test_a_good_attempt_exceeds_its_share_while_multipliers_rise(
         return {**step(self), **good_but_too_close}
 
     config = small_config(iterations=1)
-    config.env.solved = 1.0
+    config.env.solved, config.algorithm.settle = 1.0, settle
     config.algorithm.multiplier = MultiplierConfig(initial=1.0, **multiplier)
     archive = Archive.create(tmp_path / "archive")
     index = torch.arange(5)
