@@ -7,6 +7,7 @@ which they wait for the policy, or for each other, is what matters.
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,17 +26,16 @@ from sipo_trl.envs.episodes import remembering
 from sipo_trl.envs.football.matches import layout
 from sipo_trl.envs.football.specs import set_football_specs
 from sipo_trl.envs.workers import WorkerPool
-from sipo_trl.models import make_actor, make_critic
+from sipo_trl.models import Actor, make_actor, make_critic
+from sipo_trl.training.worker_collector import WorkerCollector
 
 SCENARIO, AGENTS = "academy_3_vs_1_with_keeper", 3
-# Seconds in which the workers prepare the second episode of every match, which is done but once.
-PREPARATION = 5.0
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Measure everything at the sizes of ``docs/benchmarks.md``."""
     rounds = 3 if quick else 11
-    yield against_engine(64, frames=10, frame_skip=1, rounds=rounds)
+    yield against_engine(64, frames=40, frame_skip=1, rounds=rounds)
     yield against_engine(64, frames=10, frame_skip=4, rounds=rounds)
     yield against_wrappers(64, frames=10, rounds=rounds)
 
@@ -43,9 +43,9 @@ def rows(*, quick: bool) -> Iterator[Row]:
 def against_engine(envs: int, *, frames: int, frame_skip: int, rounds: int) -> Row:
     """Compare the collection of a batch with as many steps of the engine alone."""
     workers = min(all_cores(), envs)
-    env = ready(envs, frame_skip=frame_skip, workers=workers)
+    env = FootballEnv(SCENARIO, batch_size=[envs], seed=0, workers=workers, frame_skip=frame_skip)
     bare, limit = bare_engines(envs, frames=frames * frame_skip, workers=workers)
-    calls = {"ours": collect(env, recurrent_team(env), frames=frames), "limit": limit}
+    calls = {"ours": collect_in_workers(env, frames=frames), "limit": limit}
     times = in_turns(calls, rounds=rounds, clock=time.perf_counter)
     env.close()
     bare.close()
@@ -61,11 +61,11 @@ def against_engine(envs: int, *, frames: int, frame_skip: int, rounds: int) -> R
 def against_wrappers(envs: int, *, frames: int, rounds: int) -> Row:
     """Compare the collection of a batch with TorchRL's way."""
     workers = min(all_cores(), envs)
-    env = ready(envs, frame_skip=1, workers=workers)
-    policy = recurrent_team(env)
+    env = FootballEnv(SCENARIO, batch_size=[envs], seed=0, workers=workers)
+    policy = TensorDictSequential(*recurrent_team(env))
     wrapped = ParallelEnv(workers, lambda: SerialEnv(envs // workers, WrappedFootball))
     calls = {
-        "ours": collect(env, policy, frames=frames),
+        "ours": collect_in_workers(env, frames=frames),
         "theirs": collect(wrapped, policy, frames=frames),
     }
     times = in_turns(calls, rounds=rounds, clock=time.perf_counter)
@@ -80,18 +80,34 @@ def against_wrappers(envs: int, *, frames: int, rounds: int) -> Row:
     )
 
 
-def ready(envs: int, *, frame_skip: int, workers: int) -> FootballEnv:
-    """Make an environment whose workers have prepared what is prepared but once."""
-    env = FootballEnv(SCENARIO, batch_size=[envs], seed=0, workers=workers, frame_skip=frame_skip)
-    env.reset()
-    time.sleep(PREPARATION)
-    return env
-
-
-def recurrent_team(env: EnvBase) -> TensorDictModuleBase:
+def recurrent_team(env: EnvBase) -> tuple[Actor, TensorDictModuleBase]:
     """A fresh actor, and the critic that has to remember too."""
-    shape = {"hidden": [64, 64], "activation": "relu", "layer_norm": True, "gru": 64}
-    return TensorDictSequential(make_actor(env, **shape), make_critic(env, heads=1, **shape))
+    shape: dict[str, Any] = {
+        "hidden": [64, 64],
+        "activation": "relu",
+        "layer_norm": True,
+        "gru": 64,
+    }
+    return make_actor(env, **shape), make_critic(env, heads=1, **shape)
+
+
+def collect_in_workers(env: FootballEnv, *, frames: int) -> Callable[[], TensorDictBase]:
+    """Collects one batch after another, as training does, and waits for what workers do after it.
+
+    While a policy learns, they prepare the next episodes. Here that would be at the cost of
+    whoever is measured next.
+    """
+    size = frames * env.batch_size.numel()
+    collector = WorkerCollector(env, *recurrent_team(env), frames_per_batch=size)
+    matches = env.pool.arrays
+
+    def call() -> TensorDictBase:
+        batch = collector.next()
+        while not (matches["start_length"] * (matches["start_seed"] == matches["seed"])).all():
+            time.sleep(0.001)
+        return batch
+
+    return call
 
 
 def collect(

@@ -9,6 +9,7 @@
 - :class:`ObservationNorm`, :func:`update_norms`: observations in units of their deviation;
 - :class:`ConvEncoder`: image features, shared with the Wasserstein critic;
 - :class:`BoundedTanhNormal`, :class:`OneHotChoice`, :class:`MaskedOneHotChoice`: distributions;
+- :func:`plain_layers`, :func:`plain_weights`: a policy as plain numbers, for workers without torch;
 - :func:`orthogonal`: the initialisation of them all.
 """
 
@@ -20,6 +21,7 @@ from sipo_trl.models.distribution import BoundedTanhNormal, MaskedOneHotChoice, 
 from sipo_trl.models.gru import MaskedGRU
 from sipo_trl.models.initialization import orthogonal
 from sipo_trl.models.observation_norm import ObservationNorm
+from sipo_trl.models.plain import plain_layers, plain_weights
 from sipo_trl.models.trunk import update_norms
 
 __all__ = [
@@ -40,5 +42,7 @@ __all__ = [
     "make_actor",
     "make_critic",
     "orthogonal",
+    "plain_layers",
+    "plain_weights",
     "update_norms",
 ]

@@ -40,8 +40,12 @@ class ObservationNorm(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return features ``[*, F]`` in units of their deviation from the mean."""
-        scaled = (features - self.mean) / self.variance.clamp_min(1e-5).sqrt()
-        return scaled.clamp(-_BOUND, _BOUND)
+        return ((features - self.mean) / self.deviation).clamp(-_BOUND, _BOUND)
+
+    @property
+    def deviation(self) -> Tensor:
+        """What features are divided by ``[F]``."""
+        return self.variance.clamp_min(1e-5).sqrt()
 
     @torch.no_grad()
     def update(self, features: Tensor) -> None:

@@ -11,10 +11,11 @@ from sipo_trl.envs.episodes import remembering
 from sipo_trl.measures import StateDistanceMeasure
 from sipo_trl.objectives import LagrangeMultipliers
 from sipo_trl.training.collector import ResumableCollector
-from sipo_trl.training.config import ITRConfig
+from sipo_trl.training.config import CollectorConfig, ITRConfig
 from sipo_trl.training.learner import Learner
 from sipo_trl.training.metrics import Row, to_row
 from sipo_trl.training.run_folder import RunError
+from sipo_trl.training.worker_collector import WorkerCollector
 
 
 class Attempt:
@@ -27,8 +28,8 @@ class Attempt:
     """
 
     def __init__(self, config: ITRConfig, env: EnvBase, measure: StateDistanceMeasure) -> None:
-        algorithm, collector = config.algorithm, config.collector
-        updates = config.budget.frames // collector.frames_per_batch
+        algorithm = config.algorithm
+        updates = config.budget.frames // config.collector.frames_per_batch
         multipliers = LagrangeMultipliers(
             measure.num_references,
             measure.threshold(config.measure.delta),
@@ -52,16 +53,7 @@ class Attempt:
         self.schedule = (
             None if target_kl is None else KLAdaptiveLR(self.learner.optimizer, target_kl)
         )
-        self.collector = ResumableCollector(
-            remembering(env, self.learner.policy),
-            self.learner.policy,
-            frames_per_batch=collector.frames_per_batch,
-            total_frames=-1,
-            device=collector.device,
-            track_traj_ids=False,
-            trust_policy=True,
-            auto_register_policy_transforms=False,  # `remembering` has done it
-        )
+        self.collector = _make_collector(config.collector, env, self.learner)
 
     def components(self) -> dict[str, Any]:
         """Everything with a state, by name, for checkpoints."""
@@ -97,3 +89,25 @@ class Attempt:
     def close(self) -> None:
         """Frees the environment."""
         self.collector.shutdown()
+
+
+def _make_collector(
+    config: CollectorConfig, env: EnvBase, learner: Learner
+) -> ResumableCollector | WorkerCollector:
+    if config.decide_in_workers:
+        try:
+            return WorkerCollector(
+                env, learner.actor, learner.critic, frames_per_batch=config.frames_per_batch
+            )
+        except ValueError as error:
+            raise RunError(str(error)) from error
+    return ResumableCollector(
+        remembering(env, learner.policy),
+        learner.policy,
+        frames_per_batch=config.frames_per_batch,
+        total_frames=-1,
+        device=config.device,
+        track_traj_ids=False,
+        trust_policy=True,
+        auto_register_policy_transforms=False,  # `remembering` has done it
+    )

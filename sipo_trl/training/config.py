@@ -266,6 +266,8 @@ class CollectorConfig:
     """Copies of the environment that step together."""
     frames_per_batch: int = 4096
     """Environment steps between two updates, over all copies."""
+    decide_in_workers: bool = False
+    """Let the worker processes of football run the policy, each for itself, which is faster."""
     device: str = "cpu"
 
     def __post_init__(self) -> None:

@@ -1,6 +1,7 @@
 """A football team that learns to score."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, get_args
 
@@ -10,25 +11,22 @@ from torch import Tensor
 from torchrl.envs import EnvBase
 
 from sipo_trl.envs.cores import all_cores
-from sipo_trl.envs.football.matches import (
-    ACTIONS,
-    ACTIVE,
-    MOST_PLAYERS,
-    RESET,
-    START,
-    STEP,
-    Matches,
-    layout,
-)
+from sipo_trl.envs.football.matches import RESET, START, STEP, Matches, layout
+from sipo_trl.envs.football.players import PLAY, RECORDED, Players, play_layout
+from sipo_trl.envs.football.report import report
 from sipo_trl.envs.football.scenario import HORIZON, SCENARIOS
 from sipo_trl.envs.football.specs import Diversity, diversity_size, set_football_specs
 from sipo_trl.envs.noise import counter_uniform
-from sipo_trl.envs.workers import WorkerPool
+from sipo_trl.envs.workers import Handler, WorkerPool
+from sipo_trl.envs.workers.network import Layer
+from sipo_trl.envs.workers.process import Layout
 
-BALL = slice(88, 94)
-"""Where an observation holds position and velocity of the ball."""
 SEEDS, NOISE = range(2)
 TRIES = 3
+FAILED = (
+    f"The football engine failed at the start of {TRIES} episodes in a row: run `make football` "
+    "again, which also tests it."
+)
 
 
 class FootballEnv(EnvBase):
@@ -110,21 +108,28 @@ class FootballEnv(EnvBase):
         self.register_buffer("episode", counts)
         self.register_buffer("clock", counts.clone())
         self.register_buffer("start_seed", counts[0, 0].clone())
+        self._options = {"scenario": scenario, "frame_skip": frame_skip, "practice": practice}
+        self._workers, self._timeout = workers or all_cores(), timeout
+        self._hire(Matches, {})
+        self._lost = torch.zeros(count, dtype=torch.bool)
+        self._set_seed(seed)
+
+    def _hire(self, handler: type[Handler], more: Layout, **options: Any) -> None:
+        """Starts the workers, and with them the arrays."""
+        match = layout(self.agents)
         self.pool = WorkerPool(
-            Matches,
-            copies=count,
-            workers=workers or all_cores(),
-            layout={**layout(self.agents), **START},
-            options={"scenario": scenario, "frame_skip": frame_skip, "practice": practice},
-            timeout=timeout,
+            handler,
+            copies=self.batch_size.numel(),
+            workers=self._workers,
+            layout={**match, **START, **more},
+            options={**self._options, **options},
+            timeout=self._timeout,
             roaming=True,
         )
-        self._shared = {
-            name: torch.from_numpy(self.pool.arrays[name]) for name in layout(self.agents)
-        }
-        self._lost = torch.zeros(count, dtype=torch.bool)
-        self._players = torch.eye(MOST_PLAYERS)[1 : 1 + self.agents]
-        self._set_seed(seed)
+        arrays = {name: torch.from_numpy(array) for name, array in self.pool.arrays.items()}
+        # Those that are the matches, and those that only pass something on.
+        self._shared = {name: arrays[name] for name in (*match, "memory") if name in arrays}
+        self._passed = {name: arrays[name] for name in more if name != "memory"}
 
     def _set_seed(self, seed: int | None) -> None:
         if seed is None:
@@ -135,9 +140,13 @@ class FootballEnv(EnvBase):
 
     def _announce(self) -> None:
         """Tells the workers the seeds of the next episodes, which they may prepare."""
-        count = len(self.episode)
-        place = (self.episode.squeeze(-1) * count + torch.arange(count)) * 2 + SEEDS
-        self._shared["seed"].copy_(counter_uniform(self.start_seed, place) * 2**31)
+        self._shared["seed"].copy_(self._seeds(1).squeeze(-1))
+
+    def _seeds(self, episodes: int) -> Tensor:
+        """Those of each copy's next episodes [N, episodes]."""
+        number = self.episode + torch.arange(episodes)
+        place = (number * len(number) + torch.arange(len(number)).unsqueeze(-1)) * 2 + SEEDS
+        return (counter_uniform(self.start_seed, place) * 2**31).long()
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         shared, moving = self._shared, self._shared["length"] > 0
@@ -153,7 +162,7 @@ class FootballEnv(EnvBase):
         self._lost = torch.where(moving, failed, self._lost)
         shared["truncated"].logical_or_(failed)
         shared["length"].masked_fill_(failed, 0)
-        return self._report(reward=shared["reward"].unsqueeze(-1))
+        return self._report().set("reward", shared["reward"].unsqueeze(-1).to(self.device).clone())
 
     def _reset(self, tensordict: TensorDictBase | None = None, **_: object) -> TensorDictBase:
         chosen = None if tensordict is None else tensordict.get("_reset", None)
@@ -169,56 +178,123 @@ class FootballEnv(EnvBase):
             starting = failed
             if not failed.any():
                 return self._report()
-        raise RuntimeError(
-            f"The football engine failed at the start of {TRIES} episodes in a row: run "
-            "`make football` again, which also tests it."
-        )
+        raise RuntimeError(FAILED)
 
-    def _report(self, **more: Tensor) -> TensorDictBase:
-        """All outputs, from the shared arrays."""
-        shared, agents = self._shared, self.agents
-        scene = shared["scene"]
-        observation = shared["observation"].unsqueeze(1).repeat(1, agents, 1)
-        observation[..., ACTIVE] = self._players
-        terminated, truncated = shared["terminated"], shared["truncated"] > shared["terminated"]
-        flags = {
-            "terminated": terminated,
-            "truncated": truncated,
-            "done": terminated | truncated,
-            "success": shared["success"] & ~self._lost,
-            "lost": self._lost,
-            "practice": shared["practice"],
+    def let_workers_decide(self, layers: Sequence[Layer], *, steps: int) -> None:
+        """Replaces the workers by such as can :meth:`play`; the matches stay as they are.
+
+        Args:
+            layers: the team's network, as :func:`sipo_trl.models.plain_layers` describes it.
+            steps: how many the copies are to be played for at a time.
+        """
+        state = self.get_extra_state()
+        self.pool.close()
+        self._hire(Players, play_layout(self.agents, steps, layers), layers=list(layers))
+        self.set_extra_state({**state, "memory": self._shared["memory"]})
+
+    def play(self, weights: Tensor, noise: Tensor) -> TensorDictBase:
+        """Lets the workers play all copies with a team that they decide for, episode by episode.
+
+        What :meth:`step` does for one step, with the same numbers for the same actions, and
+        several times as little to do around the engine. :meth:`let_workers_decide` comes first.
+
+        Args:
+            weights: what the team's network has learned [P].
+            noise: what is added to its scores before the best are chosen [N, T, A, 19].
+
+        Returns:
+            The steps [N, T], with ``is_init`` where an episode starts.
+        """
+        passed, shared, steps = self._passed, self._shared, noise.shape[1]
+        time, before = (self.clock + self.episode).squeeze(-1), shared["action"].clone()
+        passed["weights"].copy_(weights)
+        passed["noise"].copy_(noise)
+        passed["seeds"].copy_(self._seeds(steps + 1))
+        passed["acted"].fill_(-1)
+        for name in ("begun", "played", "starts"):
+            passed[name].zero_()
+        lost = self._play_all(steps)
+        self.clock = self.clock + steps
+        self.episode = self.episode + passed["begun"].unsqueeze(-1)
+        self._announce()
+
+        starts = passed["starts"].clone()
+        acted = passed["acted"].clone()
+        earlier = torch.cat([before.unsqueeze(1), acted[:, :-1]], 1)
+        time = time.unsqueeze(-1) + torch.arange(steps) + starts.cumsum(-1)
+        following = {name: passed[f"next_{name}"] for name in RECORDED}
+        no = torch.zeros_like(lost)
+        root = {
+            "observation": passed["seen"],
+            "scene": passed["seen"],
+            "action": earlier.masked_fill(starts.unsqueeze(-1), -1),
+            "practice": following["practice"],
+            **dict.fromkeys(("terminated", "truncated", "success", "lost"), no),
         }
-        report = {
-            "agents": TensorDict({"observation": observation}, observation.shape[:-1]),
-            "diversity_state": self._diversity_state(scene),
-            "position": scene[:, 2 : 2 + 2 * agents].unflatten(-1, (agents, 2)),
-            "ball": scene[:, BALL][:, :3],
-            **{name: flag.unsqueeze(-1) for name, flag in flags.items()},
-            **more,
-        }
+        batch = self._reported(root, time)
+        batch["agents", "action"] = acted
+        batch["is_init"] = starts.unsqueeze(-1)
+        batch["next"] = self._reported({**following, "action": acted, "lost": lost}, time + 1)
+        batch["next", "reward"] = following["reward"].unsqueeze(-1)
+        batch["next", "is_init"] = no.unsqueeze(-1)
+        return batch.to(self.device).clone()
+
+    @property
+    def memory(self) -> Tensor:
+        """What the agents that workers decide for remember now [N, A, H]."""
+        return self._shared["memory"].clone()
+
+    def _play_all(self, steps: int) -> Tensor:
+        """Plays all copies; returns in which steps a match was lost [N, T]."""
+        lost = torch.zeros(len(self.episode), steps, dtype=torch.bool)
+        playing = torch.ones(len(lost), dtype=torch.bool)
+        while playing.any():
+            playing = torch.from_numpy(self.pool.run(PLAY, playing.numpy()))
+            for copy in playing.nonzero().flatten().tolist():
+                self._lose(copy, lost[copy])
+        return lost
+
+    def _lose(self, copy: int, lost: Tensor) -> None:
+        """Ends an episode whose worker broke down where it stood; the next step starts another."""
+        step = int(self._passed["played"][copy])
+        lost[step] = True
+        if lost[max(0, step - TRIES + 1) : step + 1].sum() == TRIES:
+            raise RuntimeError(FAILED)
+        shared = {name: array[copy] for name, array in self._shared.items()}
+        passed = {name: array[copy] for name, array in self._passed.items()}
+        if passed["acted"][step, 0] < 0:  # perhaps it could not even start the episode
+            passed["seen"][step] = shared["observation"]
+            passed["acted"][step] = 0
+            passed["begun"].add_(1)
+            shared["seed"].copy_(passed["seeds"][passed["begun"]])
+        for name in RECORDED:
+            passed[f"next_{name}"][step] = 0
+        for name in ("observation", "scene"):
+            passed[f"next_{name}"][step] = passed["seen"][step]
+            shared[name].copy_(passed["seen"][step])
+        passed["next_practice"][step] = shared["practice"]
+        passed["next_truncated"][step] = True
+        shared["length"].zero_()
+        shared["memory"].zero_()
+        passed["played"].add_(1)
+
+    def _report(self) -> TensorDict:
+        """How all copies stand."""
         # A copy, because the arrays will be written to, and the caller may write too.
-        return TensorDict(report, batch_size=self.batch_size).to(self.device).clone()
+        step = {**self._shared, "lost": self._lost}
+        return self._reported(step, (self.clock + self.episode).squeeze(-1)).clone()
 
-    def _diversity_state(self, scene: Tensor) -> Tensor:
-        if self.diversity == "full":
-            return scene
-        field, size = slice(2, 2 + 2 * self.agents), 2 * MOST_PLAYERS
-        velocity = slice(field.start + size, field.stop + size)
-        state = torch.cat([scene[:, part] for part in (field, velocity, BALL)], -1)
-        if self.diversity == "random":
-            return torch.cat([state, self._noise(state.shape[-1])], -1)
-        if self.diversity == "state_action":
-            choices = torch.arange(len(ACTIONS))
-            taken = self._shared["action"].unsqueeze(-1) == choices
-            return torch.cat([state, taken.flatten(1).float()], -1)
-        return state
+    def _reported(self, step: Mapping[str, Tensor], time: Tensor) -> TensorDict:
+        """What is reported of some steps, at times [N, *] that are counted in steps and resets."""
+        noise = partial(self._noise, time)
+        result = report(step, agents=self.agents, diversity=self.diversity, noise=noise)
+        return result.to(self.device)
 
-    def _noise(self, size: int) -> Tensor:
-        """Numbers between -1 and 1, as positions are, new at every step [N, size]."""
-        count = len(self.clock)
-        time = self.clock + self.episode  # grows with every step and every reset
-        place = (time * count + torch.arange(count).unsqueeze(-1)) * size + torch.arange(size)
+    def _noise(self, time: Tensor, size: int) -> Tensor:
+        """Numbers between -1 and 1, as positions are, new at every time [N, *, size]."""
+        count = len(time)
+        copy = torch.arange(count).view(-1, *[1] * (time.ndim - 1))
+        place = (time * count + copy).unsqueeze(-1) * size + torch.arange(size)
         return (2 * counter_uniform(self.start_seed, 2 * place + NOISE) - 1).float()
 
     def get_extra_state(self) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ of a millisecond: so there is one engine per worker, which takes whichever match
 for every match was hardly faster when it was tried.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,9 @@ class Matches:
         """Prepares the next episode of a match, which takes as long as ten steps."""
         if (self.arrays["terminated"] | self.arrays["truncated"]).any():
             return False  # they are about to be reset, which is not to wait for this
+        return self._prepare_one(own)
+
+    def _prepare_one(self, own: range) -> bool:
         copy = next((copy for copy in own if not self._prepared(copy)), None)
         if copy is not None:
             self._prepare(copy)
@@ -158,9 +162,14 @@ class Matches:
             arrays[name][copy] = 0
 
     def _step(self, copy: int) -> None:
-        arrays, engine = self.arrays, self._engine
         self._load(copy)
-        for agent, action in enumerate(arrays["action"][copy].tolist()):
+        self._decide(copy, self.arrays["action"][copy].tolist())
+        self._keep(copy, self._saved())
+
+    def _decide(self, copy: int, actions: Sequence[int]) -> None:
+        """Lets the agents of the match that is in the engine act, and sees what follows."""
+        arrays, engine = self.arrays, self._engine
+        for agent, action in enumerate(actions):
             engine.perform_action(self._actions[action], True, agent)
         reward, terminated, truncated = 0.0, False, False
         for _ in range(self.frame_skip):
@@ -169,13 +178,15 @@ class Matches:
             terminated, truncated = self._ends(info, copy), info.step >= DURATION
             if terminated or truncated:
                 break
-        arrays["observation"][copy] = seen = _observe(info)
-        arrays["scene"][copy] = _observe(scene) if terminated else seen
+        arrays["scene"][copy] = seen = _observe(scene if terminated else info)
+        # Where a kick-off would be after an attack that was practised depends on what the engine
+        # has started last.
+        kick_off = terminated and not arrays["practice"][copy]
+        arrays["observation"][copy] = _observe(info) if kick_off else seen
         arrays["reward"][copy] = reward
         arrays["terminated"][copy] = terminated
         arrays["truncated"][copy] = truncated
         arrays["success"][copy] = info.left_goals > 0
-        self._keep(copy, self._saved())
 
     def _prepared(self, copy: int) -> bool:
         arrays = self.arrays
