@@ -27,7 +27,7 @@ from sipo_trl.envs.football.matches import layout
 from sipo_trl.envs.football.specs import set_football_specs
 from sipo_trl.envs.workers import WorkerPool
 from sipo_trl.models import Actor, make_actor, make_critic
-from sipo_trl.training.worker_collector import WorkerCollector
+from sipo_trl.training import WorkerCollector
 
 SCENARIO, AGENTS = "academy_3_vs_1_with_keeper", 3
 

@@ -3,6 +3,7 @@
 - :mod:`~sipo_trl.training.config`: all settings, typed;
 - :class:`Learner`: one policy and one update of it, a composition of the package's parts;
 - :class:`Attempt`: a learner in its environment;
+- :class:`ResumableCollector`, :class:`WorkerCollector`: where its batches come from;
 - :class:`Iteration`: attempts within a budget, checkpointed, until a policy is accepted;
 - :class:`RunFolder`, :class:`Reporter`: what a run leaves on disk and tells its user;
 - :mod:`~sipo_trl.training.command_line`: from a command line to settings.
@@ -15,6 +16,7 @@ from sipo_trl.training.iteration import Iteration, Outcome
 from sipo_trl.training.learner import Learner
 from sipo_trl.training.reporting import Interrupted, Reporter
 from sipo_trl.training.run_folder import RunError, RunFolder
+from sipo_trl.training.worker_collector import WorkerCollector
 
 __all__ = [
     "Attempt",
@@ -27,5 +29,6 @@ __all__ = [
     "ResumableCollector",
     "RunError",
     "RunFolder",
+    "WorkerCollector",
     "evaluate",
 ]

@@ -9,7 +9,7 @@ from sipo_trl.envs import NavigationEnv
 from sipo_trl.envs.episodes import remembering
 from sipo_trl.envs.football import FootballEnv
 from sipo_trl.models import make_actor, make_critic
-from sipo_trl.training.worker_collector import WorkerCollector
+from sipo_trl.training import WorkerCollector
 
 pytest.importorskip("gfootball_engine", reason="gfootball is not installed: run make football")
 
