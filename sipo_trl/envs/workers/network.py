@@ -110,8 +110,9 @@ class _Product:
         agents: int,
     ) -> None:
         known, ids = np.split(weight, [weight.shape[1] - agents], axis=1)
-        self.weight, self.bias = known.T, bias + ids.T if agents else bias
+        self.weight, self.bias = np.ascontiguousarray(known.T), bias + ids.T if agents else bias
         self.normalizes = norm is not None
+        self.share = np.full((known.shape[1], 1), 1 / known.shape[1], known.dtype)
         if norm is not None:
             scale, shift = norm
             scaled = known * scale
@@ -119,21 +120,17 @@ class _Product:
             self.bias = self.bias + known @ shift
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
-        result = features @ self.weight
+        # Numpy's dot takes less time than its matmul, and much less than its mean or einsum.
+        result = features.dot(self.weight)
         if self.normalizes:
-            result *= _inverse_deviation(features)
+            mean = features.dot(self.share)
+            variance = (features * features).dot(self.share)
+            variance -= mean * mean
+            np.maximum(variance, 0, out=variance)  # but for rounding it is
+            variance += 1e-5
+            result /= np.sqrt(variance)
         result += self.bias
         return result
-
-
-def _inverse_deviation(features: np.ndarray) -> np.ndarray:
-    """One by the deviation of each agent's features [A, 1]."""
-    size = features.shape[1]
-    # Python is quicker with a few numbers than numpy.
-    sums = np.add.reduce(features, 1).tolist()
-    squares = np.einsum("ij,ij->i", features, features).tolist()
-    variances = [b / size - (a / size) ** 2 for a, b in zip(sums, squares, strict=True)]
-    return np.array([[(max(v, 0.0) + 1e-5) ** -0.5] for v in variances], features.dtype)
 
 
 class _Memory:
