@@ -125,6 +125,7 @@ class FootballEnv(EnvBase):
             options={**self._options, **options},
             timeout=self._timeout,
             roaming=True,
+            progress="played" if "played" in more else None,
         )
         arrays = {name: torch.from_numpy(array) for name, array in self.pool.arrays.items()}
         # Those that are the matches, and those that only pass something on.

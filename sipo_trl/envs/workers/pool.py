@@ -41,6 +41,8 @@ class WorkerPool:
         roaming: whether a copy is played by whichever worker is free, so that none waits for
             another: for copies that lie in the arrays as a whole. If not, each worker always has
             the same copies, as many as the others.
+        progress: the array of numbers that change while a worker is at a copy, where that takes
+            long; it is no progress but to finish a copy if ``None``.
 
     Attributes:
         arrays: the shared arrays [N, ...], by name.
@@ -62,6 +64,7 @@ class WorkerPool:
         options: dict[str, Any],
         timeout: float = 60.0,
         roaming: bool = False,
+        progress: str | None = None,
     ) -> None:
         workers = min(workers, copies)
         self.timeout, self.replaced = timeout, 0
@@ -69,6 +72,7 @@ class WorkerPool:
         weakref.finalize(self, os.close, self._memory)
         self.arrays = map_arrays(self._memory, layout, copies=copies, workers=workers)
         self._todo, self._busy = self.arrays.pop(TODO), self.arrays.pop(BUSY)
+        self._progress = [self._todo, *([self.arrays[progress]] if progress else [])]
         self._settings = {
             **_location(handler),
             "layout": layout,
@@ -122,9 +126,9 @@ class WorkerPool:
                 if self._todo[worker.rows].any():
                     self._give(command, index, waiting)
             while waiting.get_map():
-                left = self._todo.sum()
+                before = [array.sum() for array in self._progress]
                 ready = [key.data for key, _ in waiting.select(self.timeout)]
-                if not ready and self._todo.sum() < left:
+                if not ready and [array.sum() for array in self._progress] != before:
                     continue  # slow, but alive
                 # Nobody has moved: all that are waited for hang.
                 answered = bool(ready)

@@ -2,11 +2,12 @@
 
 import os
 import sys
+import time
 
 import numpy as np
 
 COUNT, REPORT_TORCH = range(2)
-WELL, CRASH, HANG, CRASH_LATER, LAST = range(5)
+WELL, CRASH, HANG, CRASH_LATER, LAST, SLOW = range(6)
 
 LAYOUT = {"count": ("i8", ()), "health": ("i8", ()), "pair": ("f4", (2,))}
 
@@ -26,6 +27,9 @@ class Counting:
             os.abort()
         if health == HANG:
             sum(range(10**15))  # as an engine does: without letting go of the interpreter's lock
+        for _ in range(8 if health == SLOW else 0):
+            self.arrays["pair"][copy] += 1
+            time.sleep(0.4)
         while health == LAST and not np.delete(self.arrays["count"], copy).all():
             pass
         self.arrays["count"][copy] += self.step

@@ -11,7 +11,7 @@ from pathlib import Path
 import counting
 import numpy as np
 import pytest
-from counting import COUNT, CRASH, CRASH_LATER, HANG, LAST, LAYOUT, REPORT_TORCH, Counting
+from counting import COUNT, CRASH, CRASH_LATER, HANG, LAST, LAYOUT, REPORT_TORCH, SLOW, Counting
 
 from sipo_trl.envs.workers import WorkerPool
 
@@ -88,6 +88,17 @@ def test_only_the_copy_at_which_a_worker_fails_is_lost(pool, failure) -> None:
     pool.arrays["health"][1] = 0
     assert not pool.run(COUNT, EVERYONE).any()
     assert pool.arrays["count"].tolist() == [3, 2, 3, 3, 3]
+
+
+def test_who_is_slow_but_moves_does_not_hang() -> None:
+    pool = make(progress="pair")
+    pool.run(COUNT, EVERYONE)
+    pool.timeout = 2.0
+    pool.arrays["health"][1] = SLOW  # takes longer than that
+    assert not pool.run(COUNT, EVERYONE).any()
+    assert pool.arrays["pair"][1].tolist() == [8, 8]
+    assert pool.replaced == 0
+    pool.close()
 
 
 def test_copies_that_roam_do_not_wait_for_a_worker_that_is_busy() -> None:
