@@ -178,6 +178,11 @@ def test_an_engine_that_never_starts_ends_the_run(make, monkeypatch) -> None:
         collect.next()
 
 
+def test_who_cannot_decide_says_so(make) -> None:
+    with pytest.raises(RuntimeError, match="call let_workers_decide first"):
+        make().play(torch.zeros(1), torch.zeros(COPIES, STEPS, 3, 19))
+
+
 def test_other_environments_are_refused() -> None:
     env = NavigationEnv(batch_size=[4], seed=0)
     with pytest.raises(ValueError, match=r"NavigationEnv cannot decide.*decide_in_workers=false"):

@@ -206,6 +206,8 @@ class FootballEnv(EnvBase):
         Returns:
             The steps [N, T], with ``is_init`` where an episode starts.
         """
+        if not self._passed:
+            raise RuntimeError("Nobody can decide yet: call let_workers_decide first.")
         passed, shared, steps = self._passed, self._shared, noise.shape[1]
         time, before = (self.clock + self.episode).squeeze(-1), shared["action"].clone()
         passed["weights"].copy_(weights)
