@@ -1,7 +1,7 @@
 """A collector for environments whose workers decide by themselves."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -79,6 +79,11 @@ class WorkerCollector:
         if _memory_of(self.critic) is not None:
             self._critic_memory = _run(self.critic, batch, self._critic_memory)
         return self._stack(batch)
+
+    def __iter__(self) -> Iterator[TensorDictBase]:
+        """One batch after another, without end."""
+        while True:
+            yield self.next()
 
     def state_dict(self) -> OrderedDict[str, Any]:
         """The matches, and what the next batch needs of the last one."""

@@ -1,5 +1,7 @@
 """Workers that decide by themselves collect what one policy for all copies would have."""
 
+from itertools import islice
+
 import pytest
 import torch
 from tensordict.nn import TensorDictSequential
@@ -76,7 +78,7 @@ def test_a_batch_is_that_of_single_steps(make, options, networks) -> None:
     env, other = make(**options), make(**options)
     actor, critic = team(env, **networks)
     collect = collector(env, (actor, critic))
-    batches = torch.cat([collect.next() for _ in range(3)], 1)
+    batches = torch.cat(list(islice(collect, 3)), 1)
     expected = replayed(other, actor, critic, batches["agents", "action"])
     assert batches["is_init"].sum() > COPIES  # some have a second episode
     keys = set(batches.keys(True, True))
