@@ -319,11 +319,10 @@ def run_examples(module: str) -> tuple[int, int]:
     return tuple(doctest.testmod(importlib.import_module(module)))
 
 
-def test_football_is_compared_with_the_engine_and_its_wrappers(monkeypatch):
+def test_football_is_compared_with_the_engine_and_its_wrappers():
     pytest.importorskip("gfootball", reason="gfootball is not installed: run make football")
     from benchmarks import football
 
-    monkeypatch.setattr(football, "PREPARATION", 0)
     rows = [
         football.against_engine(2, frames=2, frame_skip=2, rounds=1),
         football.against_wrappers(2, frames=2, rounds=1),
