@@ -190,7 +190,7 @@ class HumanoidConfig(LocomotionConfig):
     )
     rbf: KernelScale = field(
         default_factory=lambda: KernelScale(
-            delta=0.004, alpha=5e4, unit=0.004, mean_over="steps", variance=0.3
+            delta=0.12, alpha=2000.0, unit=0.1, mean_over="steps", variance=1.0
         )
     )
     backend: str = "mujoco"
