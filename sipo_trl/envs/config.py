@@ -182,7 +182,7 @@ class HumanoidConfig(LocomotionConfig):
     name: str = "humanoid"
     full_frames: int = 6_000_000
     # A policy that knows nothing of a runner has a Wasserstein distance of 0.6 to 0.8 per step from
-    # it and a similarity of 0.008 to 0.03, whether it falls at once or runs.
+    # it, whether it falls at once or runs, and if it runs a similarity of 0.3.
     wd: CriticScale = field(
         default_factory=lambda: CriticScale(
             delta=1.2, alpha=500.0, unit=0.4, mean_over="steps", batch_size=1024, saturation=2.5
