@@ -179,9 +179,9 @@ class Matches:
             if terminated or truncated:
                 break
         arrays["scene"][copy] = seen = _observe(scene if terminated else info)
-        # Where a kick-off would be after an attack that was practised depends on what the engine
-        # has started last.
-        kick_off = terminated and not arrays["practice"][copy]
+        # Where players stand at a kick-off depends on how the engine's last match began; where
+        # attacks are practised that may be any.
+        kick_off = terminated and not self.practice
         arrays["observation"][copy] = _observe(info) if kick_off else seen
         arrays["reward"][copy] = reward
         arrays["terminated"][copy] = terminated
