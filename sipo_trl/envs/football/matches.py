@@ -4,7 +4,7 @@ gfootball's own Python layers copy and convert every observation several times, 
 half of the time. Here the engine is read directly; observations and rewards are theirs, to the
 bit. An engine takes half a second to start and 50 MB, and a match can be put into it in a tenth
 of a millisecond: so there is one engine per worker, which takes whichever match is next. An engine
-for every match was hardly faster when it was tried.
+for every match was slower when it was tried.
 """
 
 from collections.abc import Sequence
@@ -66,8 +66,8 @@ def layout(agents: int) -> dict[str, tuple[str, tuple[int, ...]]]:
 
     ``state`` (of which ``length`` bytes count), ``checkpoints`` and ``owner`` are the match
     itself; ``seed`` is that of the next episode. After a goal the ``observation`` is of the
-    kick-off that follows, as gfootball wants it; the ``scene`` is that of the goal itself. In
-    ``practice`` the episode has begun elsewhere than the scenario says.
+    kick-off that follows, as gfootball wants it, unless attacks are practised; the ``scene`` is
+    that of the goal itself. In ``practice`` the episode has begun elsewhere than the scenario says.
     """
     return {
         "action": ("i8", (agents,)),
