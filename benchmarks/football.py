@@ -135,7 +135,7 @@ def bare_engines(
         copies=workers,
         workers=workers,
         layout=layout(AGENTS),
-        options={"scenario": SCENARIO, "frame_skip": 1, "frames": envs * frames // workers},
+        options={"scenario": SCENARIO, "frames": envs * frames // workers},
     )
     everyone = np.ones(workers, dtype=bool)
     return pool, lambda: pool.run(0, everyone)

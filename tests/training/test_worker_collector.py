@@ -1,6 +1,5 @@
 """Workers that decide by themselves collect what one policy for all copies would have."""
 
-from functools import wraps
 from itertools import islice
 
 import pytest
@@ -18,21 +17,6 @@ pytest.importorskip("gfootball_engine", reason="gfootball is not installed: run 
 
 COPIES, STEPS = 3, 25
 NETWORK = {"hidden": [16], "activation": "relu", "layer_norm": True, "gru": 16}
-
-
-def despite_the_engine(test):
-    """Tries again: the engine itself takes another course once in some 20 000 steps."""
-
-    @wraps(test)
-    def tried(**fixtures):
-        for _ in range(2):
-            try:
-                return test(**fixtures)
-            except AssertionError:
-                pass
-        return test(**fixtures)
-
-    return tried
 
 
 @pytest.fixture
@@ -90,7 +74,6 @@ def replayed(env, actor, critic, actions):
     ],
     ids=["stacked", "random", "no memory", "full"],
 )
-@despite_the_engine
 def test_a_batch_is_that_of_single_steps(make, options, networks) -> None:
     env, other = make(**options), make(**options)
     actor, critic = team(env, **networks)
@@ -129,7 +112,6 @@ def test_actions_are_drawn_as_the_policy_says(make) -> None:
     torch.testing.assert_close(shares, scores.softmax(-1), atol=0.01, rtol=0)
 
 
-@despite_the_engine
 def test_a_restored_collector_goes_on_with_the_same_bits(make) -> None:
     first, second = make(stack=4), make(stack=4, seed=9, workers=1)
     networks = team(first)
@@ -144,7 +126,6 @@ def test_a_restored_collector_goes_on_with_the_same_bits(make) -> None:
         assert (two.next() == batch).all()
 
 
-@despite_the_engine
 def test_a_match_that_breaks_the_engine_is_lost_and_no_other(make) -> None:
     env, sound = make(), make()
     networks = team(env)

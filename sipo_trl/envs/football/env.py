@@ -39,12 +39,11 @@ class FootballEnv(EnvBase):
     ``diversity_state``, ``position`` [N, A, 2], ``ball`` [N, 3], ``reward``, ``terminated``,
     ``truncated`` (after 401 steps of the engine), ``done``, ``success`` (a goal), ``lost`` and
     ``practice``.
-    After a goal the observation is that of the following kick-off, as gfootball wants it, unless
-    attacks are practised; the diversity state, positions and ball are those of the goal itself.
+    After a goal the observation is that of the following kick-off, as gfootball wants it; the
+    diversity state, positions and ball are those of the goal itself.
 
     The course of an episode depends on the seed, the copy's index, the number of the copy's
-    episode and the actions alone, but for what the engine leaves uninitialised, which hardly ever
-    counts. ``state_dict`` and ``load_state_dict`` save and restore all
+    episode and the actions alone. ``state_dict`` and ``load_state_dict`` save and restore all
     matches exactly, in the midst of play.
 
     If the engine crashes or hangs, its process is replaced and the match that it was playing is

@@ -2,9 +2,8 @@
 
 gfootball's own Python layers copy and convert every observation several times, which takes up to
 half of the time. Here the engine is read directly; observations and rewards are theirs, to the
-bit. An engine takes half a second to start and 50 MB, and a match can be put into it in a tenth
-of a millisecond: so there is one engine per worker, which takes whichever match is next. An engine
-for every match was slower when it was tried.
+bit. A worker has two engines, one for matches in which the left team moves first and one for the
+others, and takes whichever match is next. An engine for every match was slower when it was tried.
 """
 
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sipo_trl.envs.football.engine import REVERSED, Engine
 from sipo_trl.envs.football.scenario import DURATION, SCENARIOS, Scenario
 
 STEP, RESET = range(2)
@@ -45,12 +45,10 @@ ACTIVE = slice(97, 108)
 """Where an observation says which player the agent controls: left to the environment."""
 
 CHECKPOINTS, CHECKPOINT_REWARD = 10, 0.1
+NORMAL = 0
+"""The mode of a game that no rule has interrupted."""
 STATE_BYTES = 2**18
 """Room for a saved match: 3 against 1 takes 60 kB."""
-FIRST_BALL = slice(2524, 2536)
-"""Where a saved match says where the ball first lay. Nothing depends on it any more, but an engine
-takes only matches that began where the last one did that it has started itself."""
-
 
 START = {
     "start_seed": ("i8", ()),
@@ -66,8 +64,8 @@ def layout(agents: int) -> dict[str, tuple[str, tuple[int, ...]]]:
 
     ``state`` (of which ``length`` bytes count), ``checkpoints`` and ``owner`` are the match
     itself; ``seed`` is that of the next episode. After a goal the ``observation`` is of the
-    kick-off that follows, as gfootball wants it, unless attacks are practised; the ``scene`` is
-    that of the goal itself. In ``practice`` the episode has begun elsewhere than the scenario says.
+    kick-off that follows, as gfootball wants it, the ``scene`` that of the goal itself. In
+    ``practice`` the episode has begun elsewhere than the scenario says.
     """
     return {
         "action": ("i8", (agents,)),
@@ -96,7 +94,6 @@ class Matches:
         scenario: one of :data:`~sipo_trl.envs.football.SCENARIOS`.
         frame_skip: steps of the engine per action.
         practice: the share of episodes that begin with an attack under way.
-        size: width and height of the engine's pictures; ``None`` for an engine that draws none.
     """
 
     def __init__(
@@ -106,24 +103,15 @@ class Matches:
         scenario: str,
         frame_skip: int,
         practice: float = 0.0,
-        size: tuple[int, int] | None = None,
     ) -> None:
-        import gfootball_engine as engine
+        import gfootball_engine as library
 
         self.arrays, self.scenario, self.frame_skip = arrays, SCENARIOS[scenario], frame_skip
         self.practice = practice
-        self._library = engine
-        self._actions = [getattr(engine.e_BackendAction, name) for name in ACTIONS]
-        self._engine = engine.GameEnv()
-        self._engine.game_config.physics_steps_per_frame = 10
-        if size is not None:
-            self._engine.game_config.render = True
-            self._engine.game_config.render_resolution_x = size[0]
-            self._engine.game_config.render_resolution_y = size[1]
-        self._engine.start_game()
-        self._engine.state = engine.GameState.game_running
-        # An engine takes only matches of the scenario that it has played before.
-        self._begin(0)
+        self._actions = [getattr(library.e_BackendAction, name) for name in ACTIONS]
+        self._engines = [Engine(configuration(self.scenario, seed)) for seed in range(2)]
+        if practice:
+            self._beginner = Engine(configuration(self.scenario, seed=0))
 
     def run(self, command: int, copy: int) -> None:
         """Steps a match, or starts its next episode."""
@@ -164,25 +152,22 @@ class Matches:
     def _step(self, copy: int) -> None:
         self._load(copy)
         self._decide(copy, self.arrays["action"][copy].tolist())
-        self._keep(copy, self._saved())
+        self._keep(copy, self._engine.save())
 
     def _decide(self, copy: int, actions: Sequence[int]) -> None:
         """Lets the agents of the match that is in the engine act, and sees what follows."""
-        arrays, engine = self.arrays, self._engine
+        arrays = self.arrays
         for agent, action in enumerate(actions):
-            engine.perform_action(self._actions[action], True, agent)
+            self._engine.game.perform_action(self._actions[action], True, agent)
         reward, terminated, truncated = 0.0, False, False
         for _ in range(self.frame_skip):
-            scene, info = self._advance()
+            scene, info = self._engine.step()
             reward += self._reward(info, arrays["checkpoints"][copy])
             terminated, truncated = self._ends(info, copy), info.step >= DURATION
             if terminated or truncated:
                 break
-        arrays["scene"][copy] = seen = _observe(scene if terminated else info)
-        # Where players stand at a kick-off depends on how the engine's last match began; where
-        # attacks are practised that may be any.
-        kick_off = terminated and not self.practice
-        arrays["observation"][copy] = _observe(info) if kick_off else seen
+        arrays["observation"][copy] = observation = _observe(info)
+        arrays["scene"][copy] = _observe(scene) if terminated else observation
         arrays["reward"][copy] = reward
         arrays["terminated"][copy] = terminated
         arrays["truncated"][copy] = truncated
@@ -205,18 +190,11 @@ class Matches:
 
     def _begin(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """The engine's state at the start of an episode, and what is seen."""
-        engine, start = self._engine, self._start(seed)
-        engine.reset(_configuration(self._library, start, seed), False)
-        self._first_ball = self._saved()[FIRST_BALL]
-        info = engine.get_info()
-        while not info.is_in_play:
-            engine.step()
-            info = engine.get_info()
-        observation = np.asarray(_observe(info), np.float32)
-        return self._saved(), observation
-
-    def _saved(self) -> np.ndarray:
-        return np.frombuffer(self._engine.get_state(b""), np.uint8)
+        start = self._start(seed)
+        # How teams line up is that of the match that their engine has begun last.
+        engine = self._engines[seed % 2] if start == self.scenario else self._beginner
+        info = engine.begin(configuration(start, seed))
+        return engine.save(), np.asarray(_observe(info), np.float32)
 
     def _start(self, seed: int) -> Scenario:
         """Who stands where when the episode of a seed begins."""
@@ -225,24 +203,14 @@ class Matches:
         return self.scenario.attack(generator) if practising else self.scenario
 
     def _load(self, copy: int) -> None:
-        """Puts a match into the engine."""
-        state = self.arrays["state"][copy, : self.arrays["length"][copy]].copy()
-        state[FIRST_BALL] = self._first_ball
-        self._engine.set_state(state.tobytes())
+        """Puts a match into the engine that has begun others like it."""
+        state = self.arrays["state"][copy, : self.arrays["length"][copy]]
+        self._engine = self._engines[bool(state[REVERSED])]
+        self._engine.load(state)
 
     def _keep(self, copy: int, state: np.ndarray) -> None:
         self.arrays["length"][copy] = len(state)
         self.arrays["state"][copy, : len(state)] = state
-        self.arrays["state"][copy, FIRST_BALL] = 0  # whatever the engine has started last
-
-    def _advance(self) -> tuple[Any, Any]:
-        """One step: what followed at once, and what followed when the ball was in play again."""
-        self._engine.step()
-        scene = info = self._engine.get_info()
-        while not info.is_in_play:
-            self._engine.step()
-            info = self._engine.get_info()
-        return scene, info
 
     def _reward(self, info: Any, checkpoints: np.ndarray) -> float:
         """The agents' mean reward: goals, and checkpoints that those with the ball pass."""
@@ -264,16 +232,23 @@ class Matches:
 
     def _ends(self, info: Any, copy: int) -> bool:
         """Whether a goal, the ball out of play or its loss ends the episode."""
-        owner, before = info.ball_owned_team, self.arrays["owner"][copy]
-        lost = self.scenario.lost_ball_ends and owner != -1 and before != -1 and owner != before
-        if owner != -1:
-            self.arrays["owner"][copy] = owner
-        normal = info.game_mode == self._library.e_GameMode.e_GameMode_Normal
-        return lost or not normal or info.left_goals + info.right_goals > 0
+        over = is_over(info, self.arrays["owner"][copy], self.scenario)
+        if info.ball_owned_team != -1:
+            self.arrays["owner"][copy] = info.ball_owned_team
+        return over
 
 
-def _configuration(engine: Any, scenario: Scenario, seed: int) -> Any:
+def is_over(info: Any, last_owner: int, scenario: Scenario) -> bool:
+    """Whether an episode ends with what is seen, where a team (or none, -1) had the ball last."""
+    owner = info.ball_owned_team
+    lost = scenario.lost_ball_ends and owner != -1 and last_owner != -1 and owner != last_owner
+    return lost or int(info.game_mode) != NORMAL or info.left_goals + info.right_goals > 0
+
+
+def configuration(scenario: Scenario, seed: int) -> Any:
     """The engine's description of an episode."""
+    import gfootball_engine as engine
+
     config = engine.ScenarioConfig.make()
     config.game_duration = DURATION
     config.deterministic = False

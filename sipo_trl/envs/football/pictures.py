@@ -4,7 +4,9 @@ import os
 
 import numpy as np
 
-from sipo_trl.envs.football.matches import STATE_BYTES, Matches
+from sipo_trl.envs.football.engine import Engine
+from sipo_trl.envs.football.matches import STATE_BYTES, configuration
+from sipo_trl.envs.football.scenario import SCENARIOS
 
 WIDTH, HEIGHT = 480, 272
 # The engine's stadium is dark without a graphics card.
@@ -20,7 +22,7 @@ def layout() -> dict[str, tuple[str, tuple[int, ...]]]:
     }
 
 
-class Pictures(Matches):
+class Pictures:
     """Draws matches as they stand.
 
     Args:
@@ -32,15 +34,16 @@ class Pictures(Matches):
 
     def __init__(self, arrays: dict[str, np.ndarray], *, scenario: str) -> None:
         os.environ.setdefault("SDL_VIDEODRIVER", "offscreen")
-        super().__init__(arrays, scenario=scenario, frame_skip=1, size=(WIDTH, HEIGHT))
+        self.arrays = arrays
+        self._engine = Engine(configuration(SCENARIOS[scenario], seed=0), (WIDTH, HEIGHT))
 
     def run(self, command: int, copy: int) -> None:
         """Draws one match."""
-        self._load(copy)
+        self._engine.load(self.arrays["state"][copy, : self.arrays["length"][copy]])
         # The camera of the first picture stands where it was before.
-        self._engine.render(False)
-        self._engine.render(True)
-        frame = np.frombuffer(self._engine.get_frame(), np.uint8).reshape(HEIGHT, WIDTH, 3)
+        self._engine.game.render(False)
+        self._engine.game.render(True)
+        frame = np.frombuffer(self._engine.game.get_frame(), np.uint8).reshape(HEIGHT, WIDTH, 3)
         picture = 255 * (frame[::-1] / 255) ** BRIGHTNESS  # OpenGL counts from below
         self.arrays["picture"][copy] = picture.round()
 

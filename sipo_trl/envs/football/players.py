@@ -105,7 +105,7 @@ class Players(Matches):
         if len(steps):
             match["action"][:] = match["acted"][-1]
             match["memory"][:] = memory
-            self._keep(copy, self._saved())
+            self._keep(copy, self._engine.save())
 
     def _over(self, copy: int) -> bool:
         """Whether there is no episode under way."""
