@@ -12,6 +12,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv
 from tensordict import TensorDictBase
 from torch import nn
+from torchrl.collectors import Collector
 
 from benchmarks.precision import NATIVE_PRECISIONS
 from benchmarks.table import Row, main
@@ -19,7 +20,8 @@ from benchmarks.timing import Call, in_turns, make_row
 from sipo_trl.envs import HumanoidEnv
 from sipo_trl.envs.config import HumanoidConfig
 from sipo_trl.measures import RBFMeasure
-from sipo_trl.training.attempt import Attempt
+from sipo_trl.models import make_actor
+from sipo_trl.training import Attempt, PlainCollector
 from sipo_trl.training.config import (
     AlgorithmConfig,
     BudgetConfig,
@@ -41,6 +43,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     """Measure everything at the sizes of ``docs/benchmarks.md``."""
     rounds = 5 if quick else 15
     yield from against_baselines(rounds=rounds)
+    yield against_collector(rounds=rounds)
     yield from parts(rounds=rounds)
 
 
@@ -58,6 +61,30 @@ def against_baselines(*, rounds: int, **ppo: Any) -> Iterator[Row]:
     for name, attempt in attempts.items():
         yield make_row(f"{what} {name}", times[name], peer, times[peer], most_ratio=0.5)
         attempt.close()
+
+
+def against_collector(*, rounds: int) -> Row:
+    """Compare the CPU time of collecting a batch with what TorchRL's collector takes for it."""
+    env = HumanoidEnv(batch_size=[ENVS], seed=0, threads=1)
+    other = HumanoidEnv(batch_size=[ENVS], seed=0, threads=1)
+    torch.manual_seed(0)
+    policy = make_actor(env, hidden=list(HIDDEN), distribution="normal", initial_std=0.25)
+    size = {"frames_per_batch": ENVS * STEPS}
+    ours = PlainCollector(env, policy, **size)
+    theirs = Collector(
+        other,
+        policy,
+        **size,
+        total_frames=-1,
+        trust_policy=True,
+        auto_register_policy_transforms=False,
+    )
+    peer = "TorchRL's Collector"
+    times = in_turns({"ours": ours.next, peer: theirs.next}, rounds=rounds)
+    ours.shutdown()
+    theirs.shutdown()
+    what = f"humanoid, {ENVS} x {STEPS} frames collected, physics included"
+    return make_row(what, times["ours"], peer, times[peer])
 
 
 def parts(*, rounds: int, **ppo: Any) -> Iterator[Row]:

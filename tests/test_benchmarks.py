@@ -115,10 +115,11 @@ def test_humanoid_training_rows(monkeypatch):
         monkeypatch.setattr(training, name, size)
     rows = [
         *training.against_baselines(rounds=1, compile=False),
+        training.against_collector(rounds=1),
         *training.parts(rounds=1, compile=False),
     ]
     assert_well_formed(rows)
-    assert [line.most_ratio for line in rows] == [0.5] * len(NATIVE_PRECISIONS) + [None, None]
+    assert [line.most_ratio for line in rows] == [0.5] * len(NATIVE_PRECISIONS) + [None] * 3
 
 
 def test_training_rows(monkeypatch):

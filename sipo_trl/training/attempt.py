@@ -14,6 +14,7 @@ from sipo_trl.training.collector import ResumableCollector
 from sipo_trl.training.config import CollectorConfig, ITRConfig
 from sipo_trl.training.learner import Learner
 from sipo_trl.training.metrics import Row, to_row
+from sipo_trl.training.plain_collector import PlainCollector
 from sipo_trl.training.run_folder import RunError
 from sipo_trl.training.worker_collector import WorkerCollector
 
@@ -93,7 +94,7 @@ class Attempt:
 
 def _make_collector(
     config: CollectorConfig, env: EnvBase, learner: Learner
-) -> ResumableCollector | WorkerCollector:
+) -> PlainCollector | ResumableCollector | WorkerCollector:
     if config.decide_in_workers:
         try:
             return WorkerCollector(
@@ -101,6 +102,8 @@ def _make_collector(
             )
         except ValueError as error:
             raise RunError(str(error)) from error
+    if PlainCollector.suits(env, learner.actor):
+        return PlainCollector(env, learner.actor, frames_per_batch=config.frames_per_batch)
     return ResumableCollector(
         remembering(env, learner.policy),
         learner.policy,

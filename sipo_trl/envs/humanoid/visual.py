@@ -1,5 +1,7 @@
 """A humanoid whose diversity is in how it looks."""
 
+from collections.abc import Mapping
+
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
@@ -26,10 +28,12 @@ class HumanoidVisualEnv(HumanoidEnv):
         torch.Size([4, 26])
     """
 
+    _reported = (*HumanoidEnv._reported, "qpos")
+
     @property
     def _diversity_size(self) -> int:
         return self.task.model.nq - PLACE
 
-    def _report(self, **more: Tensor) -> TensorDictBase:
-        pose = self.qpos[:, PLACE:].to(torch.float32, copy=True)
-        return super()._report(**more).set("diversity_state", pose)
+    def _report(self, moments: Mapping[str, Tensor], **more: Tensor) -> TensorDictBase:
+        pose = moments["qpos"][..., PLACE:].to(torch.float32, copy=True)
+        return super()._report(moments, **more).set("diversity_state", pose)

@@ -1,6 +1,6 @@
 """The environment around a task and a simulator."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from tensordict import TensorDict, TensorDictBase
@@ -39,6 +39,9 @@ class LocomotionEnv(EnvBase):
         seed: decides the start of every episode; from torch's global generator if ``None``.
         horizon: steps after which an episode is truncated.
     """
+
+    # The buffers that all outputs are made of.
+    _reported: tuple[str, ...] = ("observation", "torque", "terminated", "step_count")
 
     qpos: Tensor
     qvel: Tensor
@@ -109,9 +112,47 @@ class LocomotionEnv(EnvBase):
         self.start_seed = torch.full_like(self.start_seed, seed)
         self.episode = torch.zeros_like(self.episode)
 
+    def play(self, decide: Callable[[Tensor], Tensor], steps: int) -> TensorDictBase:
+        """Makes several steps, and starts finished episodes anew.
+
+        What a collector gets of :meth:`step_and_maybe_reset`, with the same bits, without most of
+        what TorchRL does around each step, which is a fifth of all the time.
+
+        Args:
+            decide: chooses actions [N, nu] for observations [N, O].
+            steps: how many, T.
+
+        Returns:
+            The steps [N, T].
+
+        Examples:
+            >>> from sipo_trl.envs import HumanoidEnv
+            >>> env = HumanoidEnv(batch_size=[4], seed=0)
+            >>> batch = env.play(lambda seen: 0.1 * seen[:, -21:], steps=3)
+            >>> batch["next", "observation"].shape
+            torch.Size([4, 3, 108])
+        """
+        actions, rewards, before, after = [], [], [], []
+        for _ in range(steps):
+            self._start_finished()
+            before.append({name: self._buffers[name] for name in self._reported})
+            actions.append(decide(self.observation))
+            rewards.append(self._advance(actions[-1]))
+            after.append({name: self._buffers[name] for name in self._reported})
+        batch = self._report(_along_time(before))
+        batch["action"] = torch.stack(actions, 1)
+        batch["next"] = self._report(_along_time(after), reward=torch.stack(rewards, 1))
+        return batch
+
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        # TorchRL marks with "_step" which copies move, where others have finished.
+        reward = self._advance(tensordict.get("action"), tensordict.get("_step", None))
+        return self._report_now(reward=reward)
+
+    def _advance(self, action: Tensor, moving: Tensor | None = None) -> Tensor:
+        """Moves the copies, or the marked ones; returns what that is worth [N, 1]."""
         bound = self.task.action_bound
-        action = tensordict.get("action").clamp(-bound, bound)
+        action = action.clamp(-bound, bound)
         before = Motion(self.qpos, self.qvel, self.warmstart, self.sensors)
         after, broken = _repair(before, self.simulator.step(before, action))
         outcome = self.task.step(before, after, action)
@@ -123,25 +164,32 @@ class LocomotionEnv(EnvBase):
             "terminated": outcome.terminated | broken,
             "step_count": self.step_count + 1,
         }
-        # TorchRL marks with "_step" which copies move, where others have finished.
-        moving = tensordict.get("_step", None)
         if moving is not None:
             moving = moving.view(self.step_count.shape)
             new = {name: torch.where(moving, new[name], self._buffers[name]) for name in new}
             reward = reward.masked_fill(~moving, 0)
         self._buffers.update(new)
-        return self._report(reward=reward)
+        return reward
 
     def _reset(self, tensordict: TensorDictBase | None = None, **_: object) -> TensorDictBase:
         reset = None if tensordict is None else tensordict.get("_reset", None)
         if reset is None:
             self._buffers.update(self._start(torch.arange(len(self.qpos), device=self.device)))
         else:
-            # Few copies end at a time: to start those alone is worth it.
-            copies = reset.flatten().nonzero().squeeze(-1)
+            self._start_marked(reset)
+        return self._report_now()
+
+    def _start_finished(self) -> None:
+        """Starts the next episodes of copies that have finished one, or not begun any."""
+        finished = self.terminated | (self.step_count >= self.horizon) | (self.episode == 0)
+        self._start_marked(finished)
+
+    def _start_marked(self, starting: Tensor) -> None:
+        # Few copies end at a time: to start those alone is worth it.
+        copies = starting.flatten().nonzero().squeeze(-1)
+        if len(copies):
             for name, value in self._start(copies).items():
                 self._buffers[name] = self._buffers[name].index_copy(0, copies, value)
-        return self._report()
 
     def _start(self, copies: Tensor) -> dict[str, Tensor]:
         """The buffers of some copies [n] that begin their next episodes."""
@@ -162,21 +210,29 @@ class LocomotionEnv(EnvBase):
             "episode": episode + 1,
         }
 
-    def _report(self, **more: Tensor) -> TensorDictBase:
-        """All outputs, from the buffers."""
-        truncated = self.step_count >= self.horizon
+    def _report_now(self, **more: Tensor) -> TensorDictBase:
+        # Copies, because the caller may write to what it gets.
+        return self._report({name: self._buffers[name].clone() for name in self._reported}, **more)
+
+    def _report(self, moments: Mapping[str, Tensor], **more: Tensor) -> TensorDictBase:
+        """All outputs, from the buffers of one moment, or of several [N, T]."""
+        observation, terminated = moments["observation"], moments["terminated"]
+        truncated = moments["step_count"] >= self.horizon
         report = {
-            # Copies, because the caller may write to what it gets.
-            "observation": self.observation.clone(),
-            "diversity_state": self.observation[:, self.task.diversity_columns].clone(),
-            "torque": self.torque.clone(),
-            "terminated": self.terminated.clone(),
+            "observation": observation,
+            "diversity_state": observation[..., self.task.diversity_columns].clone(),
+            "torque": moments["torque"],
+            "terminated": terminated,
             "truncated": truncated,
-            "done": self.terminated | truncated,
-            "success": truncated > self.terminated,
+            "done": terminated | truncated,
+            "success": truncated > terminated,
             **more,
         }
-        return TensorDict(report, batch_size=self.batch_size, device=self.device)
+        return TensorDict(report, batch_size=observation.shape[:-1], device=self.device)
+
+
+def _along_time(moments: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    return {name: torch.stack([moment[name] for moment in moments], 1) for name in moments[0]}
 
 
 def _repair(before: Motion, after: Motion) -> tuple[Motion, Tensor]:

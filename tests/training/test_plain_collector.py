@@ -1,0 +1,74 @@
+"""Several steps at once are what single steps would have been."""
+
+import pytest
+import torch
+
+from sipo_trl.envs import HumanoidEnv, NavigationEnv
+from sipo_trl.envs.humanoid import HumanoidVisualEnv
+from sipo_trl.models import make_actor
+from sipo_trl.training import PlainCollector, ResumableCollector
+
+COPIES, STEPS = 6, 30
+LEARNED = ("loc", "scale", "action_log_prob")
+
+
+def make(collector, kind=HumanoidEnv, distribution="normal"):
+    env = kind(batch_size=[COPIES], seed=3, horizon=20, threads=1)
+    torch.manual_seed(0)
+    actor = make_actor(env, hidden=[16], distribution=distribution, observation_norm=True)
+    if collector is PlainCollector:
+        return PlainCollector(env, actor, frames_per_batch=COPIES * STEPS)
+    return ResumableCollector(
+        env, actor, frames_per_batch=COPIES * STEPS, total_frames=-1, track_traj_ids=False
+    )
+
+
+@pytest.mark.parametrize("kind", [HumanoidEnv, HumanoidVisualEnv])
+@pytest.mark.parametrize("distribution", ["normal", "tanh_normal"])
+def test_batches_are_those_of_torchrl(kind, distribution) -> None:
+    plain, stepped = (
+        make(collector, kind, distribution) for collector in (PlainCollector, ResumableCollector)
+    )
+    batches = []
+    for collector in (plain, stepped):
+        torch.manual_seed(1)
+        batches.append(torch.cat([collector.next().clone() for _ in range(2)], 1))
+    ours, theirs = batches
+    assert theirs["next", "terminated"].any()
+    assert theirs["next", "truncated"].any()
+    assert set(ours.keys(True, True)) == set(theirs.keys(True, True))
+    for key in ours.keys(True, True):
+        if key in LEARNED:
+            torch.testing.assert_close(ours[key], theirs[key], atol=1e-5, rtol=1e-4)
+        else:
+            assert torch.equal(ours[key], theirs[key]), key
+
+
+def test_a_restored_collector_goes_on_with_the_same_bits() -> None:
+    first, second = make(PlainCollector), make(PlainCollector)
+    first.next()
+    state, generator = first.state_dict(), torch.get_rng_state()
+    expected = [first.next(), first.next()]
+    second.next()
+    second.load_state_dict(state)
+    torch.set_rng_state(generator)
+    for batch in expected:
+        assert (second.next() == batch).all()
+
+
+def test_it_goes_on_with_what_another_collector_began() -> None:
+    stepped, plain = make(ResumableCollector), make(PlainCollector)
+    stepped.next()
+    generator = torch.get_rng_state()
+    plain.load_state_dict(stepped.state_dict())
+    expected = stepped.next().clone()
+    torch.set_rng_state(generator)
+    assert torch.equal(plain.next()["next", "observation"], expected["next", "observation"])
+
+
+def test_it_suits_bodies_and_policies_without_a_memory_alone() -> None:
+    humanoids = HumanoidEnv(batch_size=[2], threads=1)
+    points = NavigationEnv(batch_size=[2])
+    assert PlainCollector.suits(humanoids, make_actor(humanoids, hidden=[8]))
+    assert not PlainCollector.suits(humanoids, make_actor(humanoids, hidden=[8], gru=8))
+    assert not PlainCollector.suits(points, make_actor(points, hidden=[8]))
