@@ -113,11 +113,14 @@ class Copies:
     def __iter__(self) -> Iterator[int]:
         while (copy := self._take()) != NOBODY:
             yield copy - self.rows.start
-            self.todo[copy] = False
 
     def _take(self) -> int:
+        """The next copy; the last one counts as done."""
         # The lock is released even if this process is killed.
         fcntl.lockf(self.memory, fcntl.LOCK_EX)
+        # Not before: another process may just look what is left, and numpy looks twice.
+        if (done := self.busy[self.worker]) != NOBODY:
+            self.todo[done] = False
         self.busy[self.worker] = NOBODY
         taken = set(self.busy.tolist())
         left = (np.flatnonzero(self.todo[self.rows]) + self.rows.start).tolist()

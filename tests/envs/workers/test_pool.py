@@ -1,3 +1,4 @@
+import fcntl
 import gc
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 from counting import COUNT, CRASH, CRASH_LATER, HANG, LAST, LAYOUT, REPORT_TORCH, SLOW, Counting
 
 from sipo_trl.envs.workers import WorkerPool
+from sipo_trl.envs.workers.process import NOBODY, Copies
 
 
 @pytest.fixture(params=[False, True], ids=["fixed", "roaming"])
@@ -54,6 +56,38 @@ def test_chosen_copies_are_reached_once_per_command(pool) -> None:
     assert not pool.run(COUNT, chosen).any()
     assert not pool.run(COUNT, EVERYONE).any()
     assert pool.arrays["count"].tolist() == [2, 1, 2, 2, 1]
+
+
+def test_no_copy_is_reached_twice_by_workers_that_finish_at_the_same_time() -> None:
+    copies, commands = 4, 4000
+    pool = make(copies=copies, workers=3, roaming=True)
+    for _ in range(commands):
+        pool.run(COUNT, np.ones(copies, dtype=bool))
+    assert pool.replaced == 0
+    assert pool.arrays["count"].tolist() == [commands] * copies
+    pool.close()
+
+
+def test_what_is_left_to_do_changes_only_under_the_lock(monkeypatch) -> None:
+    held = []
+
+    class Watched(np.ndarray):
+        def __setitem__(self, key, value) -> None:
+            assert held
+            super().__setitem__(key, value)
+
+    def lockf(descriptor, operation) -> None:
+        held.append(descriptor) if operation == fcntl.LOCK_EX else held.clear()
+
+    monkeypatch.setattr(fcntl, "lockf", lockf)
+    todo = np.array([True, False, True]).view(Watched)
+    busy = np.full(2, NOBODY).view(Watched)
+    for copy in (copies := Copies(0, todo, busy, rows=slice(0, 3), worker=1)):
+        assert not held
+        assert todo[copy]
+        assert busy.tolist() == [NOBODY, copy]
+    assert not copies.todo.any()
+    assert busy.tolist() == [NOBODY, NOBODY]
 
 
 def test_options_and_shapes_arrive() -> None:
