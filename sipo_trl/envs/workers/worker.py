@@ -19,6 +19,9 @@ ENVIRONMENT = {
     # Engines free memory that they take again at once: if the C library keeps it meanwhile, a step
     # of football takes a tenth less.
     "MALLOC_TRIM_THRESHOLD_": str(2**30),
+    # Fresh memory is zero (it gets the complement), so that what an engine forgets to initialise is
+    # the same in all processes.
+    "MALLOC_PERTURB_": "255",
 }
 
 

@@ -47,6 +47,12 @@ def equal(first, second) -> bool:
     return bool((first == second).all())
 
 
+def saved_matches(env) -> list[bytes]:
+    """All that the engines know of them, which is far more than players see."""
+    states, lengths = env.pool.arrays["state"], env.pool.arrays["length"].ravel()
+    return [state[:length].tobytes() for state, length in zip(states, lengths, strict=True)]
+
+
 def test_specs(make) -> None:
     check_env_specs(make(batch_size=[2]))
 
@@ -56,6 +62,7 @@ def test_the_course_depends_on_seed_and_actions_alone(make, actions) -> None:
     steps, _ = advance(first, first.reset(), actions)
     again, _ = advance(second, second.reset(), actions)
     assert equal(steps, again)
+    assert saved_matches(first) == saved_matches(second)
     different, _ = advance(other, other.reset(), actions)
     assert not torch.equal(steps["agents", "observation"], different["agents", "observation"])
     first.set_seed(5)
