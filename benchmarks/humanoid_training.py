@@ -129,7 +129,7 @@ def make_attempt(archived: int, **ppo: Any) -> Attempt:
         env=HumanoidConfig(stack=1),
         measure=RBFConfig(delta=0.1),
         algorithm=AlgorithmConfig(name="sipo"),
-        collector=CollectorConfig(num_envs=ENVS, frames_per_batch=ENVS * STEPS),
+        collector=CollectorConfig(num_envs=ENVS, frames_per_batch=ENVS * STEPS, compile=True),
         network=NetworkConfig(
             hidden=list(HIDDEN), activation="elu", distribution="normal", initial_std=0.25
         ),

@@ -127,6 +127,10 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
             tensordict: a batch [*] with observations, actions and their log-probabilities,
                 ``advantage`` and ``value_target``, and ``state_value`` if values are clipped.
         """
+        return self.actor_losses(tensordict).update(self.critic_losses(tensordict))
+
+    def actor_losses(self, tensordict: TensorDictBase) -> TensorDict:
+        """What :meth:`forward` returns of the actor, for those who update it apart."""
         tensordict = tensordict.copy()
         advantage = self.combined_advantage(tensordict)
         mask = self._mask(tensordict, advantage)
@@ -134,17 +138,20 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
         clipped = log_ratio.clamp(*self._clip_bounds)
         gain = torch.minimum(log_ratio.exp() * advantage, clipped.exp() * advantage)
         entropy = self._get_entropy(distribution, advantage.shape[:-1])
-        critic_loss, _, _ = self.loss_critic(tensordict)
         return TensorDict(
             {
                 "loss_objective": _masked_mean(-gain, mask),
                 "loss_entropy": _masked_mean(-self.entropy_coeff * entropy, mask),
-                "loss_critic": _masked_mean(critic_loss, mask),
                 "entropy": _masked_mean(entropy.detach(), mask),
                 "kl_approx": _masked_mean(kl.detach(), mask),
                 "clip_fraction": _masked_mean((clipped != log_ratio).to(gain.dtype), mask),
             }
         )
+
+    def critic_losses(self, tensordict: TensorDictBase) -> TensorDict:
+        """What :meth:`forward` returns of the critic."""
+        loss, _, _ = self.loss_critic(tensordict)
+        return TensorDict({"loss_critic": _masked_mean(loss, self._mask(tensordict, loss))})
 
     def _set_in_keys(self) -> None:
         keys = self.tensor_keys

@@ -51,9 +51,11 @@ class Attempt:
             solved=config.env.solved,
         )
         target_kl = config.ppo.target_kl
-        self.schedule = (
-            None if target_kl is None else KLAdaptiveLR(self.learner.optimizer, target_kl)
-        )
+        descents = (self.learner.actor_descent, self.learner.critic_descent)
+        self.schedules = [
+            KLAdaptiveLR(descent.optimizer, target_kl)
+            for descent in (() if target_kl is None else descents)
+        ]
         self.collector = _make_collector(config.collector, env, self.learner)
 
     def components(self) -> dict[str, Any]:
@@ -82,9 +84,10 @@ class Attempt:
                 "number. Lower ppo.actor_lr and ppo.critic_lr, or look at the environment's "
                 "rewards; nothing after the last checkpoint was kept."
             )
-        if self.schedule is not None:
-            self.schedule.step(row["kl_approx"])
-            row["actor_lr"] = self.schedule.get_last_lr()[0]
+        for schedule in self.schedules:
+            schedule.step(row["kl_approx"])
+        if self.schedules:
+            row["actor_lr"] = self.schedules[0].get_last_lr()[0]
         return {"frames": batch.numel(), **row}
 
     def close(self) -> None:
@@ -95,19 +98,22 @@ class Attempt:
 def _make_collector(
     config: CollectorConfig, env: EnvBase, learner: Learner
 ) -> PlainCollector | ResumableCollector | WorkerCollector:
-    if config.decide_in_workers:
-        try:
-            return WorkerCollector(
-                env, learner.actor, learner.critic, frames_per_batch=config.frames_per_batch
-            )
-        except ValueError as error:
-            raise RunError(str(error)) from error
-    if PlainCollector.suits(env, learner.actor):
-        return PlainCollector(env, learner.actor, frames_per_batch=config.frames_per_batch)
+    actor, frames = learner.actor, config.frames_per_batch
+    try:
+        if config.decide_in_workers:
+            return WorkerCollector(env, actor, learner.critic, frames_per_batch=frames)
+        if PlainCollector.suits(env, actor):
+            return PlainCollector(env, actor, frames_per_batch=frames, compile_turns=config.compile)
+    except ValueError as error:
+        raise RunError(str(error)) from error
+    if config.compile:
+        raise RunError(
+            "collector.compile is for bodies that policies without a memory move: leave it out."
+        )
     return ResumableCollector(
         remembering(env, learner.policy),
         learner.policy,
-        frames_per_batch=config.frames_per_batch,
+        frames_per_batch=frames,
         total_frames=-1,
         device=config.device,
         track_traj_ids=False,

@@ -268,6 +268,9 @@ class CollectorConfig:
     """Environment steps between two updates, over all copies."""
     decide_in_workers: bool = False
     """Let the worker processes of football run the policy, each for itself, which is faster."""
+    compile: bool = False
+    """Compile what moving bodies do between the physics of two steps, decisions included, which
+    takes a C++ compiler and some time before each policy's first batch: for long trainings."""
     device: str = "cpu"
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
 """One policy, everything that it is learned with, and one update of it."""
 
 import math
-from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import torch
@@ -28,9 +28,8 @@ from sipo_trl.objectives import (
     whole_episode,
 )
 from sipo_trl.training.config import NetworkConfig, PPOConfig
+from sipo_trl.training.descent import Descent
 from sipo_trl.transforms import StateDistanceReward
-
-Step = Callable[[TensorDictBase], tuple[TensorDictBase, list[Tensor]]]
 
 
 class Learner:
@@ -106,18 +105,11 @@ class Learner:
             advantage_floor=ppo.advantage_floor,
         )
         self._name_group_keys(self.critic.out_keys[0])
-        self.parameters = [list(network.parameters()) for network in (self.actor, self.critic)]
-        self._step = _compiled(self._gradients) if ppo.compile else self._gradients
-        self.optimizer = torch.optim.Adam(
-            [
-                {"params": parameters, "lr": lr}
-                for parameters, lr in zip(
-                    self.parameters, (ppo.actor_lr, ppo.critic_lr), strict=True
-                )
-            ],
-            eps=1e-5,
-            fused=True,
+        self.actor_descent = Descent(self.actor, self.loss.actor_losses, lr=ppo.actor_lr, ppo=ppo)
+        self.critic_descent = Descent(
+            self.critic, self.loss.critic_losses, lr=ppo.critic_lr, ppo=ppo
         )
+        self._is_compiled = False
 
     @property
     def policy(self) -> TensorDictModuleBase:
@@ -135,7 +127,8 @@ class Learner:
             "norms": nn.ModuleList(
                 norm for norm in (self.gae.value_norm, self.gae.intrinsic_norm) if norm is not None
             ),
-            "optimizer": self.optimizer,
+            "actor_optimizer": self.actor_descent.optimizer,
+            "critic_optimizer": self.critic_descent.optimizer,
         }
 
     def update(self, batch: TensorDictBase) -> TensorDictBase:
@@ -198,43 +191,29 @@ class Learner:
 
     def _improve(self, batch: TensorDictBase) -> TensorDict:
         """The PPO epochs; returns the means of their losses."""
-        steps = []
-        with set_recurrent_mode(self.recurrent):
-            for minibatch in self._minibatches(batch):
-                losses, gradients = self._step(minibatch)
-                for parameter, gradient in zip(chain(*self.parameters), gradients, strict=True):
-                    parameter.grad = gradient
-                self.optimizer.step()
-                steps.append(losses)
-        return torch.stack(steps).mean(0)
-
-    def _gradients(self, minibatch: TensorDictBase) -> tuple[TensorDictBase, list[Tensor]]:
-        """The losses, and their gradients by all parameters, bounded for each network."""
-        low = self.ppo.precision == "bfloat16"
-        device = self.parameters[0][0].device.type
-        with torch.autocast(device, torch.bfloat16, enabled=low):
-            losses = self.loss(minibatch)
-        total = losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]
-        bounded: list[Tensor] = []
-        remaining = iter(torch.autograd.grad(total, list(chain(*self.parameters))))
-        for parameters in self.parameters:
-            gradients = list(islice(remaining, len(parameters)))
-            norm = nn.utils.get_total_norm(gradients)
-            scale = (self.ppo.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)
-            bounded += [gradient * scale for gradient in gradients]
-        return losses.detach(), bounded
-
-    def _minibatches(self, batch: TensorDictBase) -> Iterator[TensorDictBase]:
-        """Random parts of the batch, each epoch anew; sequences [n, chunk] if recurrent."""
         keys = [*self.loss.in_keys, self.loss.tensor_keys.mask, "is_init"]
         batch = batch.select(*keys, strict=False)
+        # Recurrent networks learn from sequences [n, chunk].
         batch = batch.reshape(-1, self.ppo.chunk) if self.recurrent else batch.reshape(-1)
-        for _ in range(self.ppo.epochs):
-            if self.ppo.minibatches == 1:
-                yield batch
-            else:
-                shuffled = batch[torch.randperm(len(batch), device=batch.device)]
-                yield from shuffled.chunk(self.ppo.minibatches)
+        orders = self._orders(batch)
+        with set_recurrent_mode(self.recurrent):
+            if self._is_compiled:
+                # Neither network needs the other, and compiled ones hardly need the interpreter.
+                with ThreadPoolExecutor(1) as thread:
+                    learn = self.critic_descent.learn
+                    later = thread.submit(copy_context().run, learn, batch, orders)
+                    return self.actor_descent.learn(batch, orders).update(later.result())
+            # Compilers put random numbers back that another thread may have drawn meanwhile, so
+            # each has the interpreter to itself as long as they work: for the first update.
+            self._is_compiled = self.ppo.compile
+            losses = self.actor_descent.learn(batch, orders)
+            return losses.update(self.critic_descent.learn(batch, orders))
+
+    def _orders(self, batch: TensorDictBase) -> list[slice | Tensor]:
+        """How each epoch arranges a batch, before it is divided."""
+        if self.ppo.minibatches == 1:
+            return [slice(None)] * self.ppo.epochs
+        return [torch.randperm(len(batch), device=batch.device) for _ in range(self.ppo.epochs)]
 
     def _name_group_keys(self, value_key: NestedKey) -> None:
         """Values, advantages and masks stand where the critic writes: at the root or per agent."""
@@ -260,24 +239,3 @@ def _centred(batch: TensorDictBase) -> TensorDictBase:
     reward = batch["next", "intrinsic_reward"]
     mean = reward.mean(tuple(range(reward.ndim - 1)))
     return batch.set(("next", "intrinsic_reward"), reward - mean)
-
-
-def _compiled(step: Step) -> Step:
-    """One learner's step, compiled forward and backward into one graph.
-
-    In a learner's life nothing changes about it but the shape of minibatches. Looking at everything
-    else whenever it is called would take a tenth of a small update.
-    """
-    if torch.cpu._is_avx2_supported():
-        # To find out whether vector instructions work, torch 2.13 lets a process use them, and
-        # takes them for broken if that process fails for whatever reason. Where it crashes as it
-        # ends, all loops would be over single numbers, and an update takes twice the time.
-        torch._inductor.config.cpp.vec_isa_ok = True
-    compiled = torch.compile(  # type: ignore[call-overload]  # does not know `isolate_recompiles`
-        step,
-        isolate_recompiles=True,  # another learner's step has other constants
-        options={"guard_filter_fn": torch.compiler.keep_tensor_guards_unsafe},
-    )
-    # Without it the backward pass would leave the graph.
-    traced: Step = torch._dynamo.config.patch(trace_autograd_ops=True)(compiled)
-    return traced

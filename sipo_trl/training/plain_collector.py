@@ -12,14 +12,15 @@ from torchrl.envs import EnvBase
 
 from sipo_trl.envs.locomotion import LocomotionEnv
 from sipo_trl.models import Actor
+from sipo_trl.training.compilation import compiled
 
 
 class PlainCollector:
     """Collects with tensors alone, without TorchRL's data structures around each step.
 
-    A batch is what :class:`~sipo_trl.training.ResumableCollector` would have collected, drawn from
-    the same random numbers; probabilities are computed for all steps at once, and may differ from
-    it in their last digits. As there, ``state_dict`` holds the episodes under way.
+    A batch is what :class:`~sipo_trl.training.ResumableCollector` would have collected, to the
+    bit; probabilities of bounded actions are computed from these, and may differ from it in their
+    last digits. As there, ``state_dict`` holds the episodes under way.
 
     Args:
         env: the bodies [N].
@@ -27,6 +28,8 @@ class PlainCollector:
 
     Keyword Args:
         frames_per_batch: steps of all copies.
+        compile_turns: whether to compile all that is between the physics of two steps, the policy
+            included. Numbers then differ in their last digits.
 
     Examples:
         >>> from sipo_trl.envs import HumanoidEnv
@@ -37,9 +40,23 @@ class PlainCollector:
         torch.Size([4, 5])
     """
 
-    def __init__(self, env: LocomotionEnv, actor: Actor, *, frames_per_batch: int) -> None:
+    def __init__(
+        self,
+        env: LocomotionEnv,
+        actor: Actor,
+        *,
+        frames_per_batch: int,
+        compile_turns: bool = False,
+    ) -> None:
         self.env, self.actor = env, actor
         self.steps = frames_per_batch // env.batch_size.numel()
+        if compile_turns:
+            if not env.simulator.begins_with_tensors:
+                raise ValueError(
+                    f"The start of an episode of {type(env).__name__} cannot be compiled: leave "
+                    "collector.compile out."
+                )
+            env.turn = compiled(env.turn)  # type: ignore[method-assign]  # of this one alone
 
     @staticmethod
     def suits(env: EnvBase, actor: Actor) -> bool:
@@ -49,10 +66,21 @@ class PlainCollector:
     @torch.no_grad()
     def next(self) -> TensorDictBase:
         """One batch [N, T]."""
-        batch = self.env.play(self._decide, self.steps)
-        distribution = self.actor.get_dist(batch)
-        batch[self.actor.log_prob_keys[0]] = distribution.log_prob(batch["action"])
+        sampler = self.actor[-1]
+        # In the order in which a policy would draw them step by step.
+        noise = torch.stack([torch.randn(self.env.action_spec.shape) for _ in range(self.steps)])
+        batch = self.env.play(self._decide, noise)
+        batch[sampler.log_prob_key] = sampler.get_dist(batch).log_prob(batch["action"])
         return batch
+
+    def _decide(self, observation: Tensor, noise: Tensor) -> dict[str, Tensor]:
+        sampler = self.actor[-1]
+        loc, scale = self.actor[0].module(observation)
+        # A normal policy's choice is what it would most likely do with a mean that is so far off.
+        family = sampler.distribution_class
+        shifted = family(loc + scale * noise, scale, **sampler.distribution_kwargs)
+        action = shifted.deterministic_sample
+        return dict(zip(self.actor[0].out_keys, (loc, scale), strict=True), action=action)
 
     def __iter__(self) -> Iterator[TensorDictBase]:
         """One batch after another, without end."""
@@ -70,8 +98,3 @@ class PlainCollector:
     def shutdown(self) -> None:
         """Frees the environment."""
         self.env.close()
-
-    def _decide(self, observation: Tensor) -> Tensor:
-        network, sampler = self.actor[0].module, self.actor[-1]
-        loc, scale = network(observation)
-        return sampler.distribution_class(loc, scale, **sampler.distribution_kwargs).sample()

@@ -182,12 +182,11 @@ class HumanoidTask(Task):
         products = quaternion.unsqueeze(-1) * quaternion.unsqueeze(-2)
         axes = products.flatten(1) @ self.axes  # forward, left and up, in the world's frame
         local = (axes.view(-1, 3, 3) * velocity.unsqueeze(1)).sum(-1)
-        # On the floor, as complex numbers: angles are theirs, and a turn is a quotient.
-        forward = torch.view_as_complex(axes[:, :2].contiguous())
-        turn = torch.view_as_complex(way.contiguous()) * forward.conj()
-        heading = turn.real / way.norm(dim=-1)
-        roll = torch.atan2(axes[:, 5], axes[:, 8])
-        angles = [forward.angle(), roll, turn.angle(), axes[:, 8], heading]
+        # On the floor: how far the way leads ahead, and to the left.
+        (x, y), (along, across) = axes[:, :2].unbind(-1), way.unbind(-1)
+        ahead, left = along * x + across * y, across * x - along * y
+        yaw, roll = torch.atan2(y, x), torch.atan2(axes[:, 5], axes[:, 8])
+        angles = [yaw, roll, torch.atan2(left, ahead), axes[:, 8], ahead / way.norm(dim=-1)]
         return torch.cat([local, angular, torch.stack(angles, -1)], -1)
 
 

@@ -15,6 +15,14 @@ from sipo_trl.envs.noise import counter_uniform
 # Several times what a humanoid's arm reaches when it is flung about: faster is no motion any more.
 MAX_SPEED = 300.0
 
+# Everything about some copies at one time, by name [n, *].
+Moment = dict[str, Tensor]
+Decide = Callable[[Tensor, Tensor], Mapping[str, Tensor]]
+_MOTION = ("qpos", "qvel", "warmstart", "sensors")
+_MOMENT = (
+    *_MOTION, "observation", "torque", "terminated", "step_count", "episode", "copy_index"
+)  # fmt: skip
+
 
 class LocomotionEnv(EnvBase):
     """Batch-locked environment whose copies each move one body.
@@ -52,6 +60,7 @@ class LocomotionEnv(EnvBase):
     terminated: Tensor
     step_count: Tensor
     episode: Tensor
+    copy_index: Tensor
     start_seed: Tensor
 
     def __init__(
@@ -104,6 +113,8 @@ class LocomotionEnv(EnvBase):
         counts = torch.zeros(count, 1, dtype=torch.int64, device=self.device)
         self.register_buffer("step_count", counts)
         self.register_buffer("episode", counts.clone())
+        copies = torch.arange(count, device=self.device).unsqueeze(-1)
+        self.register_buffer("copy_index", copies, persistent=False)
         self.register_buffer("start_seed", counts[0, 0].clone())
 
     def _set_seed(self, seed: int | None) -> None:
@@ -112,15 +123,16 @@ class LocomotionEnv(EnvBase):
         self.start_seed = torch.full_like(self.start_seed, seed)
         self.episode = torch.zeros_like(self.episode)
 
-    def play(self, decide: Callable[[Tensor], Tensor], steps: int) -> TensorDictBase:
+    def play(self, decide: Decide, noise: Tensor) -> TensorDictBase:
         """Makes several steps, and starts finished episodes anew.
 
         What a collector gets of :meth:`step_and_maybe_reset`, with the same bits, without most of
         what TorchRL does around each step, which is a fifth of all the time.
 
         Args:
-            decide: chooses actions [N, nu] for observations [N, O].
-            steps: how many, T.
+            decide: chooses for observations [N, O], with random numbers [N, *], what to do:
+                ``action`` [N, nu], and whatever else is to be kept of the choice.
+            noise: random numbers for all choices [T, N, *].
 
         Returns:
             The steps [N, T].
@@ -128,81 +140,117 @@ class LocomotionEnv(EnvBase):
         Examples:
             >>> from sipo_trl.envs import HumanoidEnv
             >>> env = HumanoidEnv(batch_size=[4], seed=0)
-            >>> batch = env.play(lambda seen: 0.1 * seen[:, -21:], steps=3)
+            >>> batch = env.play(lambda seen, noise: {"action": 0.1 * noise}, torch.randn(3, 4, 21))
             >>> batch["next", "observation"].shape
             torch.Size([4, 3, 108])
         """
-        actions, rewards, before, after = [], [], [], []
-        for _ in range(steps):
-            self._start_finished()
-            before.append({name: self._buffers[name] for name in self._reported})
-            actions.append(decide(self.observation))
-            rewards.append(self._advance(actions[-1]))
-            after.append({name: self._buffers[name] for name in self._reported})
-        batch = self._report(_along_time(before))
-        batch["action"] = torch.stack(actions, 1)
+        before, choices, rewards, after = [], [], [], []
+        moment = self._with_new_episodes(self._moment())
+        choice = decide(moment["observation"], noise[0])
+        for numbers in noise.roll(-1, 0):  # nobody takes the choice after the last
+            before.append({name: moment[name] for name in self._reported})
+            choices.append(choice)
+            motion = self._simulate(moment, choice["action"])
+            end, reward, moment, choice = self.turn(
+                decide, moment, choice["action"], motion, numbers
+            )
+            rewards.append(reward)
+            after.append({name: end[name] for name in self._reported})
+        self._buffers.update(end)
+        batch = self._report(_along_time(before)).update(_along_time(choices))
         batch["next"] = self._report(_along_time(after), reward=torch.stack(rewards, 1))
         return batch
 
+    def turn(
+        self, decide: Decide, moment: Moment, action: Tensor, motion: Motion, noise: Tensor
+    ) -> tuple[Moment, Tensor, Moment, Mapping[str, Tensor]]:
+        """All that is between the physics of two steps, for those who compile it.
+
+        Args:
+            decide: see :meth:`play`.
+            moment: the copies before a step.
+            action: what they did [N, nu].
+            motion: what the simulator made of it.
+            noise: random numbers for the next choice [N, *].
+
+        Returns:
+            The copies after the step, what it is worth [N, 1], the copies with new episodes where
+            one has ended, and what they choose.
+        """
+        after, reward = self._judge(moment, action, motion)
+        following = self._with_new_episodes(after)
+        return after, reward, following, decide(following["observation"], noise)
+
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
-        # TorchRL marks with "_step" which copies move, where others have finished.
-        reward = self._advance(tensordict.get("action"), tensordict.get("_step", None))
+        moment, action = self._moment(), tensordict.get("action")
+        after, reward = self._judge(moment, action, self._simulate(moment, action))
+        moving = tensordict.get("_step", None)
+        if moving is not None:  # TorchRL marks which copies move, where others have finished
+            moving = moving.view(self.step_count.shape)
+            after = {name: torch.where(moving, after[name], moment[name]) for name in after}
+            reward = reward.masked_fill(~moving, 0)
+        self._buffers.update(after)
         return self._report_now(reward=reward)
 
-    def _advance(self, action: Tensor, moving: Tensor | None = None) -> Tensor:
-        """Moves the copies, or the marked ones; returns what that is worth [N, 1]."""
-        bound = self.task.action_bound
-        action = action.clamp(-bound, bound)
-        before = Motion(self.qpos, self.qvel, self.warmstart, self.sensors)
-        after, broken = _repair(before, self.simulator.step(before, action))
-        outcome = self.task.step(before, after, action)
-        reward = outcome.reward.masked_fill(broken, self.task.broken_reward)
-        new = {
-            **vars(after),
+    def _moment(self) -> Moment:
+        return {name: self._buffers[name] for name in _MOMENT}
+
+    def _simulate(self, moment: Moment, action: Tensor) -> Motion:
+        return self.simulator.step(_motion(moment), self._bounded(action))
+
+    def _bounded(self, action: Tensor) -> Tensor:
+        return action.clamp(-self.task.action_bound, self.task.action_bound)
+
+    def _judge(self, moment: Moment, action: Tensor, motion: Motion) -> tuple[Moment, Tensor]:
+        """The copies after a step, and what it is worth [N, 1]."""
+        before = _motion(moment)
+        motion, broken = _repair(before, motion)
+        outcome = self.task.step(before, motion, self._bounded(action))
+        after = {
+            **moment,
+            **{name: getattr(motion, name) for name in _MOTION},
             "observation": outcome.observation,
             "torque": outcome.torque,
             "terminated": outcome.terminated | broken,
-            "step_count": self.step_count + 1,
+            "step_count": moment["step_count"] + 1,
         }
-        if moving is not None:
-            moving = moving.view(self.step_count.shape)
-            new = {name: torch.where(moving, new[name], self._buffers[name]) for name in new}
-            reward = reward.masked_fill(~moving, 0)
-        self._buffers.update(new)
-        return reward
+        return after, outcome.reward.masked_fill(broken, self.task.broken_reward)
 
     def _reset(self, tensordict: TensorDictBase | None = None, **_: object) -> TensorDictBase:
         reset = None if tensordict is None else tensordict.get("_reset", None)
         if reset is None:
-            self._buffers.update(self._start(torch.arange(len(self.qpos), device=self.device)))
-        else:
-            self._start_marked(reset)
+            reset = torch.ones_like(self.terminated)
+        self._buffers.update(self._with_started(self._moment(), reset))
         return self._report_now()
 
-    def _start_finished(self) -> None:
-        """Starts the next episodes of copies that have finished one, or not begun any."""
-        finished = self.terminated | (self.step_count >= self.horizon) | (self.episode == 0)
-        self._start_marked(finished)
+    def _with_new_episodes(self, moment: Moment) -> Moment:
+        """The next episodes of copies that have finished one, or not begun any."""
+        finished = moment["terminated"] | (moment["step_count"] >= self.horizon)
+        return self._with_started(moment, finished | (moment["episode"] == 0))
 
-    def _start_marked(self, starting: Tensor) -> None:
+    def _with_started(self, moment: Moment, starting: Tensor) -> Moment:
+        copies, episode = moment["copy_index"], moment["episode"]
+        if torch.compiler.is_compiling():  # its shapes cannot depend on how many there are
+            new = self._started(copies, episode)
+            return moment | {name: torch.where(starting, new[name], moment[name]) for name in new}
         # Few copies end at a time: to start those alone is worth it.
-        copies = starting.flatten().nonzero().squeeze(-1)
-        if len(copies):
-            for name, value in self._start(copies).items():
-                self._buffers[name] = self._buffers[name].index_copy(0, copies, value)
+        rows = starting.flatten().nonzero().squeeze(-1)
+        if not len(rows):
+            return moment
+        new = self._started(copies[rows], episode[rows])
+        return moment | {name: moment[name].index_copy(0, rows, new[name]) for name in new}
 
-    def _start(self, copies: Tensor) -> dict[str, Tensor]:
-        """The buffers of some copies [n] that begin their next episodes."""
-        episode = self.episode[copies]
+    def _started(self, copies: Tensor, episode: Tensor) -> Moment:
+        """Copies [n, 1] that begin their next episodes after so many [n, 1]."""
         # Each episode of each copy has its own numbers.
-        number = episode * len(self.episode) + copies.unsqueeze(-1)
+        number = episode * self.batch_size.numel() + copies
         columns = torch.arange(self.task.noise_size, device=self.device)
         noise = counter_uniform(self.start_seed, number * self.task.noise_size + columns)
         qpos, qvel = self.task.start(noise.to(self.qpos.dtype))
         motion = self.simulator.begin(qpos, qvel)
         observation, torque = self.task.observe_start(motion)
         return {
-            **vars(motion),
+            **{name: getattr(motion, name) for name in _MOTION},
             "observation": observation,
             "torque": torque,
             "terminated": torch.zeros_like(episode, dtype=torch.bool),
@@ -229,6 +277,10 @@ class LocomotionEnv(EnvBase):
             **more,
         }
         return TensorDict(report, batch_size=observation.shape[:-1], device=self.device)
+
+
+def _motion(moment: Moment) -> Motion:
+    return Motion(*(moment[name] for name in _MOTION))
 
 
 def _along_time(moments: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -36,7 +36,10 @@ class Simulator(ABC):
 
     Attributes:
         num_sensors: how many numbers a motion's sensors are.
+        begins_with_tensors: whether :meth:`begin` is operations on tensors alone, to be compiled.
     """
+
+    begins_with_tensors = True
 
     def __init__(
         self,

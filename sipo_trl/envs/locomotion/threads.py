@@ -36,6 +36,8 @@ class ThreadedSimulator(Simulator):
         threads: how many step at once; all cores of this process if ``None``.
     """
 
+    begins_with_tensors = False
+
     def __init__(
         self,
         model: mujoco.MjModel,
