@@ -108,7 +108,7 @@ def _make_collector(
         raise RunError(str(error)) from error
     if config.compile:
         raise RunError(
-            "collector.compile is for bodies that policies without a memory move: leave it out."
+            "collector.compile is for humanoids whose policy has no memory: leave it out."
         )
     return ResumableCollector(
         remembering(env, learner.policy),

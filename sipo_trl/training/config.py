@@ -269,8 +269,8 @@ class CollectorConfig:
     decide_in_workers: bool = False
     """Let the worker processes of football run the policy, each for itself, which is faster."""
     compile: bool = False
-    """Compile what moving bodies do between the physics of two steps, decisions included, which
-    takes a C++ compiler and some time before each policy's first batch: for long trainings."""
+    """Compile what is between the physics of a humanoid's steps, decisions included, which takes a
+    C++ compiler and some time before each policy's first batch: for long trainings."""
     device: str = "cpu"
 
     def __post_init__(self) -> None:

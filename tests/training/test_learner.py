@@ -8,8 +8,8 @@ from torchrl.envs import EnvBase
 
 from sipo_trl.measures import FinalStateMeasure, RBFMeasure, WassersteinMeasure
 from sipo_trl.objectives import LagrangeMultipliers
-from sipo_trl.training import Attempt, Learner
-from sipo_trl.training.config import NetworkConfig, PPOConfig
+from sipo_trl.training import Attempt, Learner, RunError
+from sipo_trl.training.config import CollectorConfig, NetworkConfig, PPOConfig
 
 REFERENCES = [torch.randn(10, 2) * 0.3, torch.randn(7, 2) * 0.3 + 0.5]
 
@@ -229,3 +229,9 @@ def test_a_reward_that_is_no_number_stops_the_run() -> None:
     attempt.collector.env.landmarks.fill_(torch.nan)
     with pytest.raises(RuntimeError, match="no longer a number"):
         attempt.step()
+
+
+def test_points_have_no_steps_to_compile() -> None:
+    config = small_config(collector=CollectorConfig(num_envs=8, frames_per_batch=80, compile=True))
+    with pytest.raises(RunError, match=r"collector\.compile is for humanoids"):
+        Attempt(config, config.env.make(8, seed=0), FinalStateMeasure([]))

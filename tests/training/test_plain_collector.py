@@ -11,12 +11,12 @@ from sipo_trl.training import PlainCollector, ResumableCollector
 COPIES, STEPS = 6, 30
 
 
-def make(collector, kind=HumanoidEnv, distribution="normal"):
+def make(collector, kind=HumanoidEnv, distribution="normal", **options):
     env = kind(batch_size=[COPIES], seed=3, horizon=20, threads=1)
     torch.manual_seed(0)
     actor = make_actor(env, hidden=[16], distribution=distribution, observation_norm=True)
     if collector is PlainCollector:
-        return PlainCollector(env, actor, frames_per_batch=COPIES * STEPS)
+        return PlainCollector(env, actor, frames_per_batch=COPIES * STEPS, **options)
     return ResumableCollector(
         env, actor, frames_per_batch=COPIES * STEPS, total_frames=-1, track_traj_ids=False
     )
@@ -43,8 +43,9 @@ def test_batches_are_those_of_torchrl(kind, distribution) -> None:
             assert torch.equal(ours[key], theirs[key]), key
 
 
-def test_a_restored_collector_goes_on_with_the_same_bits() -> None:
-    first, second = make(PlainCollector), make(PlainCollector)
+@pytest.mark.parametrize("compile_turns", [False, True])
+def test_a_restored_collector_goes_on_with_the_same_bits(compile_turns) -> None:
+    first, second = (make(PlainCollector, compile_turns=compile_turns) for _ in range(2))
     first.next()
     state, generator = first.state_dict(), torch.get_rng_state()
     expected = [first.next(), first.next()]
