@@ -47,10 +47,11 @@ def rows(*, quick: bool) -> Iterator[Row]:
     yield from parts(rounds=rounds)
 
 
-def against_baselines(*, rounds: int, **ppo: Any) -> Iterator[Row]:
+def against_baselines(*, rounds: int, compiled: bool = True) -> Iterator[Row]:
     """Compare the wall-clock time of collecting a batch and learning from it, on all cores."""
     attempts = {
-        precision: make_attempt(0, precision=precision, **ppo) for precision in NATIVE_PRECISIONS
+        precision: make_attempt(0, compiled=compiled, precision=precision)
+        for precision in NATIVE_PRECISIONS
     }
     baseline = make_baseline()
     calls: dict[str, Call] = {name: attempt.step for name, attempt in attempts.items()}
@@ -87,9 +88,9 @@ def against_collector(*, rounds: int) -> Row:
     return make_row(what, times["ours"], peer, times[peer])
 
 
-def parts(*, rounds: int, **ppo: Any) -> Iterator[Row]:
+def parts(*, rounds: int, compiled: bool = True) -> Iterator[Row]:
     """Show where the CPU time of an update with an archive goes."""
-    attempt = make_attempt(ARCHIVED, **ppo)
+    attempt = make_attempt(ARCHIVED, compiled=compiled)
     some = Parts(attempt)
     calls = {
         "collection": some.collect,
@@ -123,18 +124,23 @@ class Parts:
         self.attempt.learner.distance(self.batch.copy())
 
 
-def make_attempt(archived: int, **ppo: Any) -> Attempt:
+def make_attempt(archived: int, *, compiled: bool, precision: str = "float32") -> Attempt:
     """Make a learner against so many archived policies."""
     config = ITRConfig(
         env=HumanoidConfig(stack=1),
         measure=RBFConfig(delta=0.1),
         algorithm=AlgorithmConfig(name="sipo"),
-        collector=CollectorConfig(num_envs=ENVS, frames_per_batch=ENVS * STEPS, compile=True),
+        collector=CollectorConfig(num_envs=ENVS, frames_per_batch=ENVS * STEPS, compile=compiled),
         network=NetworkConfig(
             hidden=list(HIDDEN), activation="elu", distribution="normal", initial_std=0.25
         ),
         ppo=PPOConfig(
-            **{"epochs": EPOCHS, "minibatches": MINIBATCHES, "entropy": 0.0, "compile": True} | ppo
+            epochs=EPOCHS,
+            minibatches=MINIBATCHES,
+            entropy=0.0,
+            compile=compiled,
+            parallel=compiled,
+            precision=precision,
         ),
         budget=BudgetConfig(name="quick", frames=10_000_000),
     )

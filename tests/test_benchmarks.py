@@ -114,9 +114,9 @@ def test_humanoid_training_rows(monkeypatch):
     for name, size in {"ENVS": 2, "STEPS": 4, "EPOCHS": 1, "MINIBATCHES": 1, "STATES": 20}.items():
         monkeypatch.setattr(training, name, size)
     rows = [
-        *training.against_baselines(rounds=1, compile=False),
+        *training.against_baselines(rounds=1, compiled=False),
         training.against_collector(rounds=1),
-        *training.parts(rounds=1, compile=False),
+        *training.parts(rounds=1, compiled=False),
     ]
     assert_well_formed(rows)
     assert [line.most_ratio for line in rows] == [0.5] * len(NATIVE_PRECISIONS) + [None] * 3

@@ -51,10 +51,10 @@ class Attempt:
             solved=config.env.solved,
         )
         target_kl = config.ppo.target_kl
-        descents = (self.learner.actor_descent, self.learner.critic_descent)
         self.schedules = [
             KLAdaptiveLR(descent.optimizer, target_kl)
-            for descent in (() if target_kl is None else descents)
+            for descent in self.learner.descents
+            if target_kl is not None
         ]
         self.collector = _make_collector(config.collector, env, self.learner)
 

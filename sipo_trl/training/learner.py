@@ -3,6 +3,7 @@
 import math
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import torch
@@ -105,11 +106,16 @@ class Learner:
             advantage_floor=ppo.advantage_floor,
         )
         self._name_group_keys(self.critic.out_keys[0])
-        self.actor_descent = Descent(self.actor, self.loss.actor_losses, lr=ppo.actor_lr, ppo=ppo)
-        self.critic_descent = Descent(
-            self.critic, self.loss.critic_losses, lr=ppo.critic_lr, ppo=ppo
+        actor, critic = (self.actor, ppo.actor_lr), (self.critic, ppo.critic_lr)
+        self.descents = (
+            [
+                Descent([actor], self.loss.actor_losses, ppo=ppo),
+                Descent([critic], self.loss.critic_losses, ppo=ppo),
+            ]
+            if ppo.parallel
+            else [Descent([actor, critic], self.loss, ppo=ppo)]
         )
-        self._is_compiled = False
+        self._has_learned = False
 
     @property
     def policy(self) -> TensorDictModuleBase:
@@ -127,8 +133,7 @@ class Learner:
             "norms": nn.ModuleList(
                 norm for norm in (self.gae.value_norm, self.gae.intrinsic_norm) if norm is not None
             ),
-            "actor_optimizer": self.actor_descent.optimizer,
-            "critic_optimizer": self.critic_descent.optimizer,
+            **{f"optimizer_{i}": descent.optimizer for i, descent in enumerate(self.descents)},
         }
 
     def update(self, batch: TensorDictBase) -> TensorDictBase:
@@ -195,19 +200,21 @@ class Learner:
         batch = batch.select(*keys, strict=False)
         # Recurrent networks learn from sequences [n, chunk].
         batch = batch.reshape(-1, self.ppo.chunk) if self.recurrent else batch.reshape(-1)
-        orders = self._orders(batch)
-        with set_recurrent_mode(self.recurrent):
-            if self._is_compiled:
-                # Neither network needs the other, and compiled ones hardly need the interpreter.
-                with ThreadPoolExecutor(1) as thread:
-                    learn = self.critic_descent.learn
-                    later = thread.submit(copy_context().run, learn, batch, orders)
-                    return self.actor_descent.learn(batch, orders).update(later.result())
-            # Compilers put random numbers back that another thread may have drawn meanwhile, so
-            # each has the interpreter to itself as long as they work: for the first update.
-            self._is_compiled = self.ppo.compile
-            losses = self.actor_descent.learn(batch, orders)
-            return losses.update(self.critic_descent.learn(batch, orders))
+        learn = partial(Descent.learn, batch=batch, orders=self._orders(batch))
+        with set_recurrent_mode(self.recurrent), ThreadPoolExecutor(len(self.descents)) as threads:
+            if len(self.descents) > 1 and self._has_learned:
+                contexts = [copy_context().run for _ in self.descents]
+                later = [
+                    threads.submit(run, learn, descent)
+                    for run, descent in zip(contexts, self.descents, strict=True)
+                ]
+                losses = [future.result() for future in later]
+            else:
+                # Compilers, which work at the first update, put random numbers back that another
+                # thread may have drawn meanwhile.
+                losses = [learn(descent) for descent in self.descents]
+        self._has_learned = True
+        return losses[0].update(losses[-1])
 
     def _orders(self, batch: TensorDictBase) -> list[slice | Tensor]:
         """How each epoch arranges a batch, before it is divided."""

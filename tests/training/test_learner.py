@@ -196,17 +196,24 @@ def updated_weights(**ppo) -> torch.Tensor:
     learner = make_learner(**ppo)
     batch = collect(learner)
     torch.manual_seed(1)
-    for _ in range(2):  # compiled networks learn beside each other from the second on
+    for _ in range(2):  # parallel ones learn at the same time from the second on
         learner.update(batch.clone())
     return torch.cat([p.flatten() for p in learner.policy.parameters()])
 
 
-def test_compiled_gradients_learn_the_same() -> None:
+@pytest.mark.parametrize("parallel", [False, True])
+def test_compiled_gradients_learn_the_same(parallel) -> None:
     # Two learners in turn, whose shapes are alike and whose settings are not.
     for entropy in (0.0, 0.5):
-        plain, compiled = (updated_weights(entropy=entropy, compile=c) for c in (False, True))
+        plain = updated_weights(entropy=entropy)
+        compiled = updated_weights(entropy=entropy, compile=True, parallel=parallel)
         torch.testing.assert_close(compiled, plain, rtol=1e-4, atol=1e-5)
     assert (updated_weights(entropy=0.0) - plain).abs().max() > 1e-4
+
+
+def test_only_compiled_networks_learn_at_the_same_time() -> None:
+    with pytest.raises(ValueError, match=r"ppo\.parallel.*set ppo\.compile=true"):
+        PPOConfig(parallel=True)
 
 
 @pytest.mark.skipif(not torch.cpu._is_avx2_supported(), reason="knows vectors of x86 only")
