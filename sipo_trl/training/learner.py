@@ -203,10 +203,8 @@ class Learner:
         learn = partial(Descent.learn, batch=batch, orders=self._orders(batch))
         with set_recurrent_mode(self.recurrent), ThreadPoolExecutor(len(self.descents)) as threads:
             if len(self.descents) > 1 and self._has_learned:
-                contexts = [copy_context().run for _ in self.descents]
                 later = [
-                    threads.submit(run, learn, descent)
-                    for run, descent in zip(contexts, self.descents, strict=True)
+                    threads.submit(copy_context().run, learn, descent) for descent in self.descents
                 ]
                 losses = [future.result() for future in later]
             else:

@@ -66,9 +66,9 @@ class PlainCollector:
     @torch.no_grad()
     def next(self) -> TensorDictBase:
         """One batch [N, T]."""
-        sampler = self.actor[-1]
+        sampler, like = self.actor[-1], self.env.action_spec.zero()
         # In the order in which a policy would draw them step by step.
-        noise = torch.stack([torch.randn(self.env.action_spec.shape) for _ in range(self.steps)])
+        noise = torch.stack([torch.randn_like(like) for _ in range(self.steps)])
         batch = self.env.play(self._decide, noise)
         batch[sampler.log_prob_key] = sampler.get_dist(batch).log_prob(batch["action"])
         return batch
