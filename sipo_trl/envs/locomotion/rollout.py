@@ -66,7 +66,7 @@ class RolloutSimulator(Simulator):
             control_spec=_CONTROL,
             skip_checks=True,
             nstep=skip,
-            # By itself it hands out copies by threes, which takes longer than it evens out.
+            # By itself it hands out tenths of a thread's share, which is more often than it helps.
             chunk_size=max(1, count // (4 * len(self._data))),
             initial_warmstart=motion.warmstart.numpy(),
             state=states.numpy(),
