@@ -67,7 +67,7 @@ class RolloutSimulator(Simulator):
             skip_checks=True,
             nstep=skip,
             # By itself it hands out tenths of a thread's share, which is more often than it helps.
-            chunk_size=max(1, count // (4 * len(self._data))),
+            chunk_size=max(1, min(32, count // len(self._data))),
             initial_warmstart=motion.warmstart.numpy(),
             state=states.numpy(),
             sensordata=sensors.numpy(),
