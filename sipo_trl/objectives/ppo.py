@@ -43,6 +43,9 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
         clip_epsilon: how far the policy's ratio may move.
         entropy_coeff: weight of the entropy bonus.
         critic_coeff: weight of the critic's loss.
+        intrinsic_critic_coeff: weight of each intrinsic head's loss beside the task's. Where heads
+            share layers, less than 1 leaves these to the task: what is small in them all is a
+            head's own last layer, which an optimiser that normalises gradients does not mind.
         normalize_advantage: ``"combined"`` normalises the weighted sum; ``"per_head"`` each head
             before it (as the published RBF code does) and the sum after it; ``"none"`` nothing.
         advantage_floor: smallest deviation that advantages are divided by. Where rewards are rare
@@ -92,6 +95,7 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
         clip_epsilon: float = 0.2,
         entropy_coeff: float = 0.01,
         critic_coeff: float = 1.0,
+        intrinsic_critic_coeff: float = 1.0,
         normalize_advantage: str = "combined",
         advantage_floor: float = 1e-5,
     ) -> None:
@@ -111,6 +115,7 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
         )
         self.multipliers = multipliers
         self.intrinsic_scale = intrinsic_scale
+        self.intrinsic_critic_coeff = intrinsic_critic_coeff
         self.value_norm = value_norm
         self.huber_delta = huber_delta
         self.advantage_normalization = normalize_advantage
@@ -181,7 +186,7 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
         return _standardize(advantage, mask, self.advantage_floor)
 
     def loss_critic(self, tensordict: TensorDictBase) -> tuple[Tensor, None, None]:
-        """The critic's loss per entry, summed over heads [*, (A,) 1], times ``critic_coeff``."""
+        """The critic's loss per entry [*, (A,) 1]: its heads', each times its weight, summed."""
         target = tensordict.get(self.tensor_keys.value_target)
         value = self.critic_network(tensordict.copy()).get(self.tensor_keys.value)
         if self.value_norm is not None:
@@ -194,6 +199,7 @@ class MultiHeadClipPPOLoss(ClipPPOLoss):
             near = old + (value - old).clamp(-self.clip_value, self.clip_value)
             loss_near = F.huber_loss(near, target, delta=self.huber_delta, reduction="none")
             loss = torch.maximum(loss, loss_near)
+        loss = torch.cat([loss[..., :1], self.intrinsic_critic_coeff * loss[..., 1:]], -1)
         return self.critic_coeff * loss.sum(-1, keepdim=True), None, None
 
     def _get_entropy(self, dist: Distribution, adv_shape: torch.Size) -> Tensor:

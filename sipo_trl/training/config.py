@@ -85,6 +85,9 @@ class PPOConfig:
     """How far a value may move per update, in the critic's units; null for no limit."""
     value_norm: bool = True
     """Let the critic predict normalised values."""
+    intrinsic_critic: float = 1.0
+    """Weight of each distance's value head in the critic's loss, beside the task's: less leaves the
+    layers that they share to the task."""
     normalize_advantage: str = "combined"
     """combined: the weighted sum; per_head: each head before it too; none."""
     advantage_floor: float = 1.0e-5

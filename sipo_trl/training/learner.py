@@ -100,6 +100,7 @@ class Learner:
             value_norm=value_norm,
             huber_delta=ppo.huber_delta,
             clip_value=ppo.value_clip,
+            intrinsic_critic_coeff=ppo.intrinsic_critic,
             clip_epsilon=ppo.clip,
             entropy_coeff=ppo.entropy,
             normalize_advantage=ppo.normalize_advantage,

@@ -123,6 +123,23 @@ def test_value_clipping_takes_the_worse_of_both() -> None:
     assert all(not gradient.any() for gradient in critic_gradients)
 
 
+@pytest.mark.parametrize("coeff", [1.0, 0.03, 0.0])
+def test_the_critics_heads_have_their_weights(coeff) -> None:
+    actor, critic = make_actor(), make_critic(3)
+    batch = make_batch(actor, critic, 3)
+    loss = MultiHeadClipPPOLoss(
+        actor,
+        critic,
+        multipliers=LagrangeMultipliers(2, threshold=0.0),
+        clip_value=None,
+        intrinsic_critic_coeff=coeff,
+    )
+    error = (critic(batch.copy())["state_value"] - batch["value_target"]).abs()
+    heads = torch.where(error < 10, error.square() / 2, 10 * error - 50).mean((0, 1))
+    expected = heads[0] + coeff * (heads[1] + heads[2])
+    torch.testing.assert_close(loss(batch)["loss_critic"], expected)
+
+
 def test_a_normalised_critic_learns_each_heads_scale() -> None:
     actor, critic = make_actor(), make_critic(2)
     batch = make_batch(actor, critic, 2, shape=(256,))
