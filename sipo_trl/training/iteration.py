@@ -61,7 +61,8 @@ class Iteration:
     are good and different already, or if it is good for so many updates and multipliers still rise
     to make it different. An attempt whose policy is no good, or not different, is given up for a
     fresh one while the budget lasts. In the end the best policy on the way counts: a rising
-    multiplier may have driven the last one away from all that it could do. With
+    multiplier may have driven the last one away from all that it could do. Where no mark says when
+    a policy is good enough, it has to return at least as much as the last one. With
     ``algorithm.tries=1`` and ``settle=0`` this is the paper's single training and its last policy.
 
     Args:
@@ -103,7 +104,7 @@ class Iteration:
             return outcome
         if self._attempt_spent():
             if self.best is not None:
-                outcome = max(outcome, self.evaluate(self.best), key=lambda one: one.score)
+                outcome = self._better(outcome, self.evaluate(self.best))
             if outcome.accepted or not self._attempts_left():
                 return outcome
             self._keep(outcome.actor, outcome.score)
@@ -111,6 +112,17 @@ class Iteration:
             self.attempt.close()
             self.attempt = self._begin_attempt()
         return None
+
+    def _better(self, last: Outcome, earlier: Outcome) -> Outcome:
+        """The one that counts.
+
+        Where no mark says which return is good, distance makes up for none of it: who fails at
+        once is far from everybody.
+        """
+        returns = [outcome.evaluation.returns.mean() for outcome in (last, earlier)]
+        if self.config.env.solved is None and returns[0] > returns[1]:
+            return last
+        return max(last, earlier, key=lambda one: one.score)
 
     @property
     def label(self) -> str:

@@ -129,6 +129,32 @@ def test_which_policy_of_an_attempt_counts(tmp_path, monkeypatch, settle, counts
     assert outcome.accepted == (counts == 3)
 
 
+@pytest.mark.parametrize(("mark", "counts"), [(0.0, 3), (None, 8)])
+def test_distance_makes_up_for_return_above_a_mark(tmp_path, monkeypatch, mark, counts) -> None:
+    """The policy of the third update keeps its distance, and returns half of the last one's."""
+    config = small_config(iterations=1)
+    config.env.solved, config.algorithm.settle, config.algorithm.tries = mark, 5, 1
+    iteration = Iteration(config, Archive.create(tmp_path / "archive"), tmp_path / "it")
+    weights = []
+
+    def step_that_is_lucky_once(self):
+        row = step(self)
+        weights.append(parameters_to_vector(self.learner.actor.parameters()).detach())
+        return {**row, "return": 1.0 + (len(weights) == 3), "good": 0.0}
+
+    def evaluate_distance(actor):
+        outcome = evaluate(actor)
+        different = torch.equal(parameters_to_vector(actor.parameters()), weights[2])
+        outcome.evaluation.returns[:] = 0.5 if different else 1.0
+        return dataclasses.replace(outcome, satisfied=[different])
+
+    step, evaluate = Attempt.step, iteration.evaluate
+    monkeypatch.setattr(Attempt, "step", step_that_is_lucky_once)
+    monkeypatch.setattr(iteration, "evaluate", evaluate_distance)
+    outcome = iteration.run(lambda *_: None)
+    assert torch.equal(parameters_to_vector(outcome.actor.parameters()), weights[counts - 1])
+
+
 def test_an_attempt_stops_once_it_is_confirmed(tmp_path) -> None:
     config = small_config(iterations=1)
     config.env.solved, config.algorithm.settle = -1.0, 2  # solved by anything
