@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from evaluation.clips import film_policies
 from evaluation.commands import COMMANDS
@@ -11,6 +12,7 @@ from evaluation.population import InputError, Population, join_populations, load
 from evaluation.progress import show_progress
 from evaluation.report import write_report
 from evaluation.rollout import replay, try_replay
+from evaluation.strip import draw_strip
 from evaluation.tables import FORMATS
 from sipo_trl.archive import ArchiveError
 
@@ -24,6 +26,7 @@ examples:
   python -m evaluation entropy --together SEED_0 SEED_1 SEED_2 SEED_3
   python -m evaluation certificate RUN_A RUN_B --markdown
   python -m evaluation report RUN
+  python -m evaluation strip RUN --output strip.png
 
 RUN is a run folder or an archive; nothing is ever written into an archive. Several runs give
 the mean and the standard deviation over all of them, or are one population with --together. A
@@ -44,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "report":
             return _report(options)
+        if options.command == "strip":
+            return _strip(options)
         _refuse_archive(options, options.output)
         _refuse_archive(options, getattr(options, "plot", None))
         findings = COMMANDS[options.command](_populations(options), options)
@@ -73,10 +78,7 @@ def _report(options: argparse.Namespace) -> int:
         _refuse_archive(options, output)
         population = _population(run, options)
         if options.clips is None and population.run is not None:
-            with show_progress(f"films of {run}") as progress:
-                why_not = film_policies(
-                    population, population.run / "clips", seed=options.seed, progress=progress
-                )
+            why_not = _film(population, population.run / "clips", options)
             if why_not is not None:
                 print(why_not, file=sys.stderr)
         path = write_report(
@@ -84,6 +86,40 @@ def _report(options: argparse.Namespace) -> int:
         )
         print(f"{run}: {path}")
     return 0
+
+
+def _strip(options: argparse.Namespace) -> int:
+    """All policies of all runs, a row each, in one picture."""
+    _refuse_archive(options, options.output)
+    films, names = [], []
+    for run in options.runs:
+        population = load_population(run)
+        if population.run is None:
+            raise InputError(f"{run}: only a run folder has a place for films: give one.")
+        why_not = _film(population, population.run / "clips", options)
+        made = [population.run / "clips" / f"{policy.name}.webp" for policy in population]
+        if why_not or not all(film.exists() for film in made):
+            raise InputError(f"{run}: {why_not or 'its policies have nothing to film.'}")
+        films += made
+        of_run = f"{run.absolute().name}/" if len(options.runs) > 1 else ""
+        names += [f"{of_run}{policy.name}" for policy in population]
+    strip = draw_strip(
+        films,
+        names=names,
+        moments=options.moments,
+        seconds=options.seconds,
+        start=options.start,
+    )
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    strip.quantize(256).save(options.output)
+    print(options.output)
+    return 0
+
+
+def _film(population: Population, folder: Path, options: argparse.Namespace) -> str | None:
+    """Film who is not filmed yet; says why there is nothing to see."""
+    with show_progress(f"films of {population.name}") as progress:
+        return film_policies(population, folder, seed=options.seed, progress=progress)
 
 
 def _default_page(run: Path) -> Path:
@@ -162,7 +198,32 @@ def _parser() -> argparse.ArgumentParser:
         help="rendered clips to show, named after the archive's entries: 0001.mp4, .webm, .webp or "
         ".gif (default: clips/ in the run folder, where humanoids and matches are filmed)",
     )
+    _add_strip(commands)
     return parser
+
+
+def _add_strip(commands: Any) -> None:
+    sub = commands.add_parser(
+        "strip",
+        help="Moments of all policies in one picture, a row for each",
+        description="Film all policies that can be drawn, humanoids and matches, and put moments "
+        "of their films side by side. Films are kept in RUN/clips, as those of the gallery.",
+    )
+    sub.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
+    sub.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        default=Path("strip.png"),
+        help="the picture to write (default: %(default)s)",
+    )
+    for name, kind, default, help_text in (
+        ("--moments", int, 10, "how many there are in a row"),
+        ("--seconds", float, 0.6, "time from the first to the last of them"),
+        ("--start", float, 2.0, "when the first one is; earlier in films that end too soon"),
+        ("--seed", int, 0, "decides how the episodes that are filmed start"),
+    ):
+        sub.add_argument(name, type=kind, default=default, help=f"{help_text} (default: {default})")
 
 
 def _add_runs(parser: argparse.ArgumentParser, *, held_out: bool) -> None:

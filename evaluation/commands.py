@@ -28,6 +28,32 @@ from evaluation.torque import torque_distance
 Command = Callable[[Iterable[Population], argparse.Namespace], Findings]
 
 
+def returns(populations: Iterable[Population], options: argparse.Namespace) -> Findings:
+    """How well each policy does: returns, wins, and how long its episodes last."""
+    findings = Findings("returns")
+    for population in populations:
+        means = []
+        for policy in population:
+            found = policy.returns
+            last = torch.stack([rows[-1] for rows in policy.episodes])
+            steps = policy.column("step").flatten()[last].double() + 1
+            means.append(found.mean().item())
+            findings.records.append(
+                _about(
+                    population,
+                    policy,
+                    **{"episodes": len(found), "return": means[-1]},
+                    median=found.quantile(0.5).item(),
+                    least=found.min().item(),
+                    success=policy.success_rate,
+                    steps=steps.mean().item(),
+                )
+            )
+        findings.scores[population.name] = {"mean return": float(np.mean(means))}
+    findings.tables.append(Table.of(findings.records))
+    return findings
+
+
 def entropy(populations: Iterable[Population], options: argparse.Namespace) -> Findings:
     """How much of the state space a population covers: k-nearest-neighbour state entropy."""
     findings = Findings("entropy")
@@ -260,6 +286,7 @@ def _save(findings: Findings, population: Population, folder: Path, figure: Figu
 COMMANDS: dict[str, Command] = {
     command.__name__: command
     for command in (
+        returns,
         entropy,
         torque,
         routes,

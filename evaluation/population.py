@@ -106,12 +106,15 @@ class Policy:
         return len(self.won_episodes) / len(self.episodes)
 
     @property
+    def returns(self) -> Tensor:
+        """The return of each episode [E], in double precision."""
+        returns = self.column("return").flatten().double()
+        return torch.stack([returns[rows[-1]] for rows in self.episodes])
+
+    @property
     def mean_return(self) -> float | None:
         """Mean return of the episodes, or what the entry says of it."""
-        if not self.has("return"):
-            return self.metrics.get("return")
-        returns = self.column("return").flatten()
-        return torch.stack([returns[rows[-1]] for rows in self.episodes]).double().mean().item()
+        return self.returns.mean().item() if self.has("return") else self.metrics.get("return")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Archives that are only read, made once."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from evaluation_archives import (
@@ -8,6 +10,11 @@ from evaluation_archives import (
     humanoid_archive,
     navigation_run,
 )
+
+from sipo_trl.archive import Archive
+from sipo_trl.envs import HumanoidEnv
+from sipo_trl.envs.humanoid import render
+from sipo_trl.models import make_actor
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +40,30 @@ def battle(tmp_path_factory):
 def humanoid(tmp_path_factory):
     torch.manual_seed(0)
     return humanoid_archive(tmp_path_factory.mktemp("runs") / "humanoid")
+
+
+@pytest.fixture
+def drawing() -> None:
+    try:
+        render.offscreen_platform()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def humanoids(tmp_path) -> Path:
+    """A run of two untrained policies that fall."""
+    archive = Archive.create(tmp_path / "run" / "archive")
+    (tmp_path / "run" / "config.yaml").write_text("seed: 0\n")
+    env = HumanoidEnv(batch_size=[1], seed=0, threads=1)
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        settings = {"name": "humanoid", "threads": 1, "stack": 1}
+        archive.append(
+            torch.randn(8, 54),
+            policy=make_actor(env, hidden=[4], distribution="normal"),
+            config={"env": settings, "seed": 0},
+            episode=torch.zeros(8, dtype=torch.int64),
+            step=torch.arange(8),
+        )
+    return tmp_path / "run"

@@ -50,6 +50,40 @@ def test_gridworld_prints_all_twelve_values(run):
     ]
 
 
+def test_returns_by_hand(run, tmp_path):
+    archive = Archive.create(tmp_path)
+    # Two episodes, of two steps and of four, of which every second was kept.
+    archive.append(
+        torch.zeros(5, 2),
+        episode=torch.tensor([0, 0, 1, 1, 1]),
+        step=torch.tensor([0, 1, 0, 2, 3]),
+        success=torch.tensor([False, False, True, True, True]),
+        **{"return": torch.tensor([1.0, 1.0, 4.0, 4.0, 4.0])},
+    )
+    document = found(run, "returns", tmp_path)
+    assert document["records"] == [
+        {
+            "run": str(tmp_path),
+            "policy": "0001",
+            "episodes": 2,
+            "return": 2.5,
+            "median": 2.5,
+            "least": 1.0,
+            "success": 0.5,
+            "steps": 3.0,
+        }
+    ]
+    assert document["runs"] == [{"run": str(tmp_path), "mean return": 2.5}]
+
+
+def test_returns_need_to_be_archived(run, battle):
+    archive = Archive.create(battle.parent / "silent")
+    archive.append(torch.zeros(3, 2))
+    code, _, err = run("returns", archive.path)
+    assert code == 2
+    assert "no column 'return'" in err
+
+
 def test_entropy_counts_won_states_and_names_who_has_none(run, football):
     document = found(run, "entropy", football, "--k", "3")
     assert [record["rows"] for record in document["records"]] == [9, 6, 9, 0]
@@ -259,7 +293,7 @@ def test_help_names_every_command(capsys):
     text = capsys.readouterr().out
     for name in ("entropy", "torque", "routes", "heatmap", "gridworld", "landmarks"):
         assert name in text
-    for name in ("distances", "certificate", "report"):
+    for name in ("distances", "certificate", "report", "returns", "strip"):
         assert name in text
 
 
