@@ -1,6 +1,6 @@
 """What matrix products of a training may be computed in on this machine, slowest first."""
 
-from sipo_trl.measures.wasserstein import computes_bfloat16
+from sipo_trl.processor import computes_bfloat16
 from sipo_trl.training.config import PRECISIONS
 
 NATIVE_PRECISIONS = [

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import chain
 from typing import Literal, get_args
 
@@ -14,6 +13,7 @@ from sipo_trl.measures.base import MeanOver
 from sipo_trl.measures.critics import ImageCritics, VectorCritics
 from sipo_trl.measures.normalization import StateNormalizer
 from sipo_trl.measures.reference import ReferenceMeasure, References
+from sipo_trl.processor import computes_bfloat16
 
 # RMSprop's constants, as in torch.optim.
 _DECAY = 0.99
@@ -261,14 +261,6 @@ def _make_critics(
         f"The references' states have the shape {list(shape)}, but critics need vectors [F] or "
         "images [C, height, width]: flatten or reshape the states."
     )
-
-
-@cache
-def computes_bfloat16(device: str) -> bool:
-    """Whether a type of device has instructions for products in bfloat16."""
-    if device == "cpu":
-        return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def _keep_freed_memory() -> None:

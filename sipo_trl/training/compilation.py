@@ -6,6 +6,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 
+from sipo_trl.processor import prefers_onednn
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -34,7 +36,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         "guard_filter_fn": torch.compiler.keep_tensor_guards_unsafe,
         "cpp_wrapper": True,  # C++ all through, which lets other threads run meanwhile
     }
-    if onednn.is_faster():
+    if prefers_onednn():
         options["post_grad_custom_post_pass"] = onednn.ProductsThroughOneDNN()
     graph: Callable[P, R] = torch.compile(_with_own_code(function), options=options)
     return graph

@@ -1,8 +1,4 @@
-"""Products of compiled code through oneDNN instead of MKL.
-
-MKL leaves AVX-512 unused on processors that are not Intel's. On an AMD EPYC of the fifth generation
-it reached 105 billion operations a second, and oneDNN 220.
-"""
+"""Products of compiled code through oneDNN instead of MKL."""
 
 import torch
 from torch import Tensor, fx
@@ -53,16 +49,6 @@ class ProductsThroughOneDNN(CustomGraphPass):
     def uuid(self) -> bytes:
         """What compiled graphs are kept by."""
         return get_hash_for_files((__file__,))
-
-
-def is_faster() -> bool:
-    """Whether oneDNN is at least as fast as MKL here: both know Intel's processors well.
-
-    Example:
-        >>> is_faster() in (True, False)
-        True
-    """
-    return torch.backends.mkldnn.is_available() and torch.cpu._is_avx512_supported()
 
 
 def _is_large(node: fx.Node) -> bool:

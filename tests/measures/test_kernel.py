@@ -10,7 +10,7 @@ def packs(request, monkeypatch):
     """Both ways to multiply, whichever this processor is better at."""
     if request.param and not torch.backends.mkldnn.is_available():
         pytest.skip("torch was built without oneDNN")
-    monkeypatch.setattr(_kernel, "_packing_pays", lambda: request.param)
+    monkeypatch.setattr(_kernel, "prefers_onednn", lambda: request.param)
 
 
 def test_the_operator_keeps_its_contract():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sipo_trl.training import onednn
+from sipo_trl.training import compilation, onednn
 from sipo_trl.training.compilation import compiled
 
 
@@ -37,7 +37,7 @@ def count_replaced(monkeypatch) -> Iterator[list[list[int]]]:
         replace(node)
 
     monkeypatch.setattr(onednn, "_replace", replace_and_tell)
-    monkeypatch.setattr(onednn, "is_faster", lambda: True)
+    monkeypatch.setattr(compilation, "prefers_onednn", lambda: True)
     # Graphs that were kept from another run would not be looked at again.
     with torch.compiler.config.patch(force_disable_caches=True):
         yield replaced
@@ -74,7 +74,7 @@ def test_a_matrix_can_be_multiplied_with_itself(replaced) -> None:
 
 
 def test_elsewhere_products_stay_as_they_are(replaced, monkeypatch) -> None:
-    monkeypatch.setattr(onednn, "is_faster", lambda: False)
+    monkeypatch.setattr(compilation, "prefers_onednn", lambda: False)
     losses, inputs = Losses(72, 128), torch.randn(96, 72)
     expected = losses.gradients(inputs)
     torch.testing.assert_close(compiled(losses.gradients)(inputs), expected)
