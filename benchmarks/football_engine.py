@@ -1,6 +1,5 @@
 """The football engine alone: what :mod:`benchmarks.football` compares with."""
 
-import gfootball_engine as library
 import numpy as np
 
 from sipo_trl.envs.football import SCENARIOS
@@ -21,6 +20,8 @@ class BareEngine:
     """
 
     def __init__(self, arrays: dict[str, np.ndarray], *, scenario: str, frames: int) -> None:
+        import gfootball_engine as library  # which not everybody has
+
         self.scenario, self.frames = SCENARIOS[scenario], frames
         self._generator = np.random.default_rng()
         self._actions = [getattr(library.e_BackendAction, name) for name in ACTIONS]

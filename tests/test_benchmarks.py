@@ -280,6 +280,18 @@ def test_figures_as_json(fake_rows, tmp_path):
     assert figures["verdict"] == "MISSED"
 
 
+def test_what_is_not_installed_is_left_out_and_said(fake_rows, monkeypatch, capsys):
+    def rows(*, quick):
+        raise ImportError("A library is not installed: install it.")
+
+    monkeypatch.setitem(sys.modules, "benchmarks.football", SimpleNamespace(rows=rows))
+    fake_rows.lines = [row(most_ratio=1.0)]
+    assert main(["football", "components"]) == 1
+    output = capsys.readouterr()
+    assert "football was left out. A library is not installed: install it." in output.err
+    assert "| met" in output.out
+
+
 def test_an_unknown_benchmark_is_named(capsys):
     with pytest.raises(SystemExit) as error:
         main(["nonsense"])
