@@ -10,7 +10,7 @@ from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
 from sipo_trl.measures.base import MeanOver
-from sipo_trl.measures.critics import ImageCritics, VectorCritics
+from sipo_trl.measures.critics import ImageCritics, VectorCritics, faster_alone
 from sipo_trl.measures.normalization import StateNormalizer
 from sipo_trl.measures.reference import ReferenceMeasure, References
 from sipo_trl.processor import computes_bfloat16
@@ -18,6 +18,9 @@ from sipo_trl.processor import computes_bfloat16
 # RMSprop's constants, as in torch.optim.
 _DECAY = 0.99
 _EPSILON = 1e-8
+
+# From so many states on, what critics may gain by running one by one is more than the calls cost.
+_ENOUGH_ALONE = 256
 
 _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
@@ -239,6 +242,8 @@ class WassersteinMeasure(ReferenceMeasure):
         piece, their parameters and gradients are read and written.
         """
         most = max(1, self._rows(1, dtype) // count)
+        if count >= _ENOUGH_ALONE and faster_alone(dtype, self.updates.device):
+            most = 1
         size = math.ceil(self.num_references / math.ceil(self.num_references / most))
         starts = range(0, self.num_references, size)
         return [slice(start, start + size) for start in starts], self._rows(size, dtype)

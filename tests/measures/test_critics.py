@@ -4,7 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from single_critics import image_critic, vector_critic
+from torch import Tensor
 
+from sipo_trl.measures import WassersteinMeasure
+from sipo_trl.measures import critics as critics_module
 from sipo_trl.measures.critics import ALL, CHANNELS, ImageCritics, VectorCritics
 
 
@@ -57,6 +60,55 @@ def test_gradients_are_those_of_autograd(kind, group):
         torch.testing.assert_close(critics.differentiate(pieces, group, torch.float64), totals)
     for parameter, gradient in zip(critics.parameters(), expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient)
+
+
+@pytest.fixture(name="products")
+def count_products(monkeypatch) -> list[torch.Size]:
+    """The shapes of oneDNN's products, on processors where they do not pay, too."""
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("torch was built without oneDNN")
+    shapes = []
+    multiply = torch.ops.mkldnn._linear_pointwise
+
+    def multiply_and_tell(*arguments) -> Tensor:
+        product = multiply(*arguments)
+        shapes.append(product.shape)
+        return product
+
+    monkeypatch.setattr(critics_module, "prefers_onednn", lambda: True)
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", multiply_and_tell)
+    return shapes
+
+
+def test_large_products_of_one_critic_go_through_onednn_and_stay_the_same(products):
+    references, states = [torch.randn(300, 70), torch.randn(300, 70)], torch.randn(300, 70) + 1
+    measure = WassersteinMeasure(references, hidden=[80, 90], precision="float32")
+    twin = WassersteinMeasure(references, hidden=[80, 90]).double()
+    twin.load_state_dict(measure.state_dict())
+    products.clear()
+    distance = measure.update(states)["distance"]
+    # Forward and backward for each critic, and forward once more for its mean.
+    one = [(600, 80), (600, 90), (80, 90), (600, 80), (70, 80)]
+    assert sorted(products) == sorted(2 * [*one, (300, 80), (300, 90)])
+    torch.testing.assert_close(distance.double(), twin.update(states.double())["distance"])
+    for ours, theirs in zip(measure.critics.parameters(), twin.critics.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad.double(), theirs.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_scores_keep_their_gradient_where_onednn_is_faster(products):
+    critics = VectorCritics(1, 70, hidden=[80], bound=0.1)
+    states = torch.randn(1, 100, 70, requires_grad=True)
+    (gradient,) = torch.autograd.grad(critics(states).sum(), states)
+    assert products == []
+    assert gradient.abs().sum() > 0
+
+
+def test_compiled_rewards_do_without_onednn(monkeypatch):
+    monkeypatch.setattr(critics_module, "prefers_onednn", lambda: True)
+    measure = WassersteinMeasure([torch.randn(300, 70)])
+    states = torch.randn(200, 70)
+    compiled = torch.compile(measure.reward, fullgraph=True)
+    torch.testing.assert_close(compiled(states), measure.reward(states))
 
 
 def test_parameters_start_within_the_bound_and_differ():
