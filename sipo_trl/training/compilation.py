@@ -30,14 +30,14 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         torch._inductor.config.cpp.vec_isa_ok = True
     # Without it the backward pass would leave the graph.
     torch._dynamo.config.trace_autograd_ops = True
-    from sipo_trl.training import onednn  # which loads the compiler
-
     options: dict[str, Any] = {
         "guard_filter_fn": torch.compiler.keep_tensor_guards_unsafe,
         "cpp_wrapper": True,  # C++ all through, which lets other threads run meanwhile
     }
     if prefers_onednn():
-        options["post_grad_custom_post_pass"] = onednn.ProductsThroughOneDNN()
+        from sipo_trl.training.onednn import ProductsThroughOneDNN  # which loads the compiler
+
+        options["post_grad_custom_post_pass"] = ProductsThroughOneDNN()
     graph: Callable[P, R] = torch.compile(_with_own_code(function), options=options)
     return graph
 

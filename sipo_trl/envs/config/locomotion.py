@@ -46,7 +46,7 @@ class HumanoidConfig(LocomotionConfig):
     # it, whether it falls at once or runs, and if it runs a similarity of 0.3.
     wd: CriticScale = field(
         default_factory=lambda: CriticScale(
-            delta=1.0, alpha=500.0, unit=0.4, mean_over="steps", batch_size=1024, saturation=2.5
+            delta=1.2, alpha=500.0, unit=0.4, mean_over="steps", batch_size=1024, saturation=2.5
         )
     )
     rbf: KernelScale = field(
