@@ -202,7 +202,13 @@ class Learner:
         # Recurrent networks learn from sequences [n, chunk].
         batch = batch.reshape(-1, self.ppo.chunk) if self.recurrent else batch.reshape(-1)
         learn = partial(Descent.learn, batch=batch, orders=self._orders(batch))
-        with set_recurrent_mode(self.recurrent), ThreadPoolExecutor(len(self.descents)) as threads:
+        # A new thread would compute with all cores, however few its maker was told to use.
+        pool = ThreadPoolExecutor(
+            len(self.descents),
+            initializer=torch.set_num_threads,
+            initargs=(torch.get_num_threads(),),
+        )
+        with set_recurrent_mode(self.recurrent), pool as threads:
             if len(self.descents) > 1 and self._has_learned:
                 later = [
                     threads.submit(copy_context().run, learn, descent) for descent in self.descents

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 
@@ -240,6 +241,20 @@ def test_ctrl_c_saves_and_tells_how_to_go_on(call, tmp_path) -> None:
     folder.rewrite(iterations=done + 1)
     assert call(f"resume={run}")[0] == 0
     assert len(folder.archive) == done + 1
+
+
+@pytest.mark.parametrize(("wish", "threads"), [(None, 1), ("2", 2)])
+def test_one_thread_computes_unless_the_environment_asks_for_more(call, wish, threads, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if wish:
+        monkeypatch.setenv("OMP_NUM_THREADS", wish)
+    seen = []
+    torch.set_num_threads(2)  # what torch reads from the environment when it is imported
+    try:
+        code, _, _ = call(*SMALL, main=lambda _: seen.append(torch.get_num_threads()))
+    finally:
+        torch.set_num_threads(1)
+    assert (code, seen) == (0, [threads])
 
 
 @pytest.mark.parametrize(
