@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 
 from sipo_trl.processor import prefers_onednn
+from sipo_trl.training.run_folder import RunError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,6 +24,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     Args:
         function: what to compile, a method; at its first call, which takes some seconds.
     """
+    _require_compiler()
     if torch.cpu._is_avx2_supported():
         # To find out whether vector instructions work, torch 2.13 lets a process use them, and
         # takes them for broken if that process fails for whatever reason. Where it crashes as it
@@ -40,6 +42,18 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         options["post_grad_custom_post_pass"] = ProductsThroughOneDNN()
     graph: Callable[P, R] = torch.compile(_with_own_code(function), options=options)
     return graph
+
+
+def _require_compiler() -> None:
+    from torch._inductor import cpp_builder, exc
+
+    try:
+        cpp_builder.get_cpp_compiler()
+    except exc.InvalidCxxCompiler as error:
+        raise RunError(
+            "ppo.compile and collector.compile need a C++ compiler, and none was found: install "
+            "g++, or say which one to use with CXX=PATH in the environment, or leave them out."
+        ) from error
 
 
 def _with_own_code(method: Any) -> Any:
