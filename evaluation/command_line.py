@@ -78,7 +78,7 @@ def _report(options: argparse.Namespace) -> int:
         _refuse_archive(options, output)
         population = _population(run, options)
         if options.clips is None and population.run is not None:
-            why_not = _film(population, population.run / "clips", options)
+            why_not = _film(population, population.run / "clips")
             if why_not is not None:
                 print(why_not, file=sys.stderr)
         path = write_report(
@@ -96,8 +96,10 @@ def _strip(options: argparse.Namespace) -> int:
         population = load_population(run)
         if population.run is None:
             raise InputError(f"{run}: only a run folder has a place for films: give one.")
-        why_not = _film(population, population.run / "clips", options)
-        made = [population.run / "clips" / f"{policy.name}.webp" for policy in population]
+        # Other episodes than the gallery's have a folder of their own.
+        folder = population.run / "clips" / (f"seed_{options.seed}" if options.seed else "")
+        why_not = _film(population, folder, seed=options.seed)
+        made = [folder / f"{policy.name}.webp" for policy in population]
         if why_not or not all(film.exists() for film in made):
             raise InputError(f"{run}: {why_not or 'its policies have nothing to film.'}")
         films += made
@@ -116,10 +118,10 @@ def _strip(options: argparse.Namespace) -> int:
     return 0
 
 
-def _film(population: Population, folder: Path, options: argparse.Namespace) -> str | None:
+def _film(population: Population, folder: Path, *, seed: int = 0) -> str | None:
     """Film who is not filmed yet; says why there is nothing to see."""
     with show_progress(f"films of {population.name}") as progress:
-        return film_policies(population, folder, seed=options.seed, progress=progress)
+        return film_policies(population, folder, seed=seed, progress=progress)
 
 
 def _default_page(run: Path) -> Path:

@@ -63,6 +63,16 @@ def test_several_runs_are_one_picture(humanoids, tmp_path, drawing, capsys):
         assert strip.size == (5 * 162, 4 * 180)
 
 
+def test_another_seed_shows_other_episodes(humanoids, tmp_path, drawing):
+    strips = []
+    for seed in (0, 1, 0):
+        picture = tmp_path / "strip.png"
+        command = ["strip", str(humanoids), "--seed", str(seed), "--output", str(picture)]
+        assert main(command) == 0
+        strips.append(picture.read_bytes())
+    assert strips[0] == strips[2] != strips[1]
+
+
 def test_who_cannot_be_filmed_is_named(navigation, humanoid, tmp_path, capsys):
     assert main(["strip", str(navigation), "--output", str(tmp_path / "strip.png")]) == 2
     assert f"{navigation}: its policies have nothing to film." in capsys.readouterr().err
